@@ -1,0 +1,73 @@
+"""How the CPU kernels are compiled: cached outside the installation, and with one notice the first time.
+
+numba's own habit is to write its cache beside the source file, which fails or litters in a read-only or shared
+installation. Ours goes to the user's cache folder; `NUMBA_CACHE_DIR` still wins where it is set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import platformdirs
+from numba.core import event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Kernels never see NaN or infinity (inputs are checked before), and sums may be reordered: both let loops be
+# vectorised. `arcp` and `afn` are left out: divisions and square roots stay exact.
+FASTMATH = {"nnan", "ninf", "nsz", "contract", "reassoc"}
+
+
+def _cache_folder() -> str:
+    """The folder for compiled code: the user's cache, or a temporary one where that cannot be written."""
+    for base in (platformdirs.user_cache_dir("ddlcn"), os.path.join(tempfile.gettempdir(), f"ddlcn-{os.getuid()}")):
+        folder = Path(base) / "compiled"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return str(folder)
+        except OSError:
+            continue
+    return ""  # numba then falls back to its own choice
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Says once per process, on standard error, that kernels are being compiled (not when they come from the cache)."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        if self.said or not module.startswith("ddlcn."):
+            return
+        self.said = True
+        print("ddlcn: first run on this machine, compiling (up to a minute, once) ...", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Notice())
+
+
+def kernel(function: F) -> F:
+    """Decorator: compile `function` with numba on first call, without the GIL, cached across processes."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before or _cache_folder()
+    try:
+        compiled: F = numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Decorator for the small steps that kernels are made of: compiled into their callers, not cached by themselves."""
+    compiled: F = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    return compiled
