@@ -6,10 +6,12 @@ installation. Ours goes to the user's cache folder; `NUMBA_CACHE_DIR` still wins
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +26,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 FASTMATH = {"nnan", "ninf", "nsz", "contract", "reassoc"}
 
 
+def _sources_digest() -> str:
+    """A digest of every kernel's source: numba notices a change in a kernel's own file only, not in what it calls."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
 def _cache_folder() -> str:
     """The folder for compiled code: the user's cache, or a temporary one where that cannot be written."""
     for base in (platformdirs.user_cache_dir("ddlcn"), os.path.join(tempfile.gettempdir(), f"ddlcn-{os.getuid()}")):
-        folder = Path(base) / "compiled"
+        folder = Path(base) / f"compiled-{_sources_digest()}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
@@ -69,5 +80,5 @@ def kernel(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Decorator for the small steps that kernels are made of: compiled into their callers, not cached by themselves."""
-    compiled: F = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    compiled: F = numba.njit(forceinline=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     return compiled

@@ -1,0 +1,156 @@
+"""Your own pictures: a folder with one sub-folder per class.
+
+In: `photos/<class>/*.jpg`. Out: the paths and their labels, every file already known to be readable. This is
+where the images of DESIGN section 2 come from; pixels are read later, in batches, from the paths.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from ddlcn._threads import map_threads
+from ddlcn._validation import check_choice
+from ddlcn.features.images import ImageReadError, read_image
+
+# To check a file it is decoded completely, but no larger than this: JPEG then costs an eighth of its sides.
+CHECK_SIDE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFolder:
+    """The pictures of a folder, as `load_folder` returns them.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Readable images, sorted by class, then by path.
+    labels : ndarray of shape (n,), str
+        Class of each image: the name of its folder.
+    class_names : list of str
+        Classes that have at least one image, sorted.
+    skipped : list of (Path, str)
+        Files that cannot be read, and why.
+    """
+
+    paths: list[Path]
+    labels: NDArray[np.str_]
+    class_names: list[str]
+    skipped: list[tuple[Path, str]]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __repr__(self) -> str:
+        return (
+            f"ImageFolder({len(self)} images, {len(self.class_names)} classes, {len(self.skipped)} skipped)"
+        )
+
+
+def load_folder(
+    folder: str | os.PathLike[str], on_error: str = "raise", n_jobs: int | None = None
+) -> ImageFolder:
+    """List the pictures of a folder that has one sub-folder per class.
+
+    Hidden files and folders, files of other kinds, and pictures that lie in no class folder are passed over.
+    Folders inside a class folder are searched too.
+
+    Parameters
+    ----------
+    folder : path
+        Holds `<class>/*.jpg` (or any other kind of image that PIL reads; upper or lower case).
+    on_error : {"raise", "skip"}, default "raise"
+        What to do with a file that cannot be read: stop, or list it in `.skipped` and warn.
+    n_jobs : int, optional
+        Threads that check the files; None means every core.
+
+    Returns
+    -------
+    data : ImageFolder
+        `.paths`, `.labels`, `.class_names`, `.skipped`; `fit(data.paths, data.labels)` is the next step.
+
+    Raises
+    ------
+    ImageReadError
+        If a file cannot be read and `on_error="raise"`; the message names it.
+    ValueError
+        If the folder is missing, or holds no class folders, or no images.
+    """
+    check_choice("on_error", on_error, ("raise", "skip"))
+    root = Path(folder)
+    if not root.is_dir():
+        what = "is a file" if root.exists() else "does not exist"
+        raise ValueError(f"folder {str(root)!r} {what}: pass a folder that holds one sub-folder per class")
+    class_folders = sorted(path for path in root.iterdir() if path.is_dir() and not _is_hidden(path.name))
+    if not class_folders:
+        raise ValueError(
+            f"folder {str(root)!r} holds no class folders: put the images of each class into a sub-folder "
+            f"named after it, such as {root.name or 'photos'}/cat/1.jpg"
+        )
+    found = [
+        (path, class_folder.name) for class_folder in class_folders for path in _find_images(class_folder)
+    ]
+
+    paths: list[Path] = []
+    labels: list[str] = []
+    skipped: list[tuple[Path, str]] = []
+    for (path, label), error in zip(found, map_threads(_try_to_read, found, n_jobs), strict=True):
+        if error is None:
+            paths.append(path)
+            labels.append(label)
+        elif on_error == "raise":
+            raise error
+        else:
+            skipped.append((path, str(error)))
+    if not paths:
+        why = f"none of its {len(skipped)} images can be read" if skipped else "no image in any class folder"
+        raise ValueError(f"folder {str(root)!r}: {why}; pass a folder with <class>/*.jpg, *.png, ...")
+    if skipped:
+        warnings.warn(
+            f"skipped {len(skipped)} of {len(found)} files that cannot be read; the first: {skipped[0][1]}",
+            stacklevel=2,
+        )
+    class_names = sorted(set(labels))
+    empty = [path.name for path in class_folders if path.name not in class_names]
+    if empty:
+        warnings.warn(
+            f"left out {len(empty)} class folders without a readable image; the first: {empty[0]!r}",
+            stacklevel=2,
+        )
+    return ImageFolder(paths, np.array(labels), class_names, skipped)
+
+
+def _find_images(class_folder: Path) -> Iterator[Path]:
+    """The image files below a class folder, in sorted order."""
+    suffixes = _image_suffixes()
+    for parent, folders, files in os.walk(class_folder):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        for name in sorted(files):
+            if not _is_hidden(name) and os.path.splitext(name)[1].lower() in suffixes:
+                yield Path(parent, name)
+
+
+def _image_suffixes() -> set[str]:
+    """Suffixes, in lower case, of the formats that PIL can open (it knows others that it only writes)."""
+    return {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+
+
+def _is_hidden(name: str) -> bool:
+    # "__MACOSX" is what unpacking a zip file made on a Mac leaves beside the real folders.
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def _try_to_read(item: tuple[Path, Any]) -> ImageReadError | None:
+    try:
+        read_image(item[0], max_side=CHECK_SIDE)
+    except ImageReadError as error:
+        return error
+    return None

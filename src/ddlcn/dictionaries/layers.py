@@ -1,0 +1,151 @@
+"""The dictionaries of a whole network: descriptors per class come in, one array of atoms per layer leaves.
+
+Layer 1 (DESIGN section 2, "Layer 1 dictionary"): q atoms for each class from its own descriptors, stacked.
+Deeper layers ("Layer l >= 2"): a dictionary learned, by the same problem, on the atoms of layer l - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ddlcn._threads import map_threads
+from ddlcn._validation import check_count, check_matrix, check_number
+from ddlcn.dictionaries.learn import learn, learn_dictionary, seed_sequence
+
+Array = NDArray[Any]
+
+# Atoms of layer 2 under "auto": the published code's setting for digits (DESIGN section 2.4).
+_AUTO_LAYER2 = 32
+
+
+def learn_layer1(
+    descriptors_by_class: Sequence[Any],
+    atoms_per_class: int,
+    l1_radius: float = 0.35,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    *,
+    batch_size: int = 512,
+    max_iter: int = 500,
+    tol: float = 1e-3,
+) -> Array:
+    """Learn the class-wise dictionary of layer 1, classes in parallel.
+
+    Parameters
+    ----------
+    descriptors_by_class : sequence of array-likes (n_c, m)
+        The descriptors of each class; a class may have fewer of them than atoms.
+    atoms_per_class : int
+        Atoms per class (q).
+    l1_radius, batch_size, max_iter, tol
+        As in `learn_dictionary`.
+    random_state : None, int, numpy SeedSequence, Generator or RandomState
+        Every class gets a seed of its own, so the result does not depend on `n_jobs`.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores.
+
+    Returns
+    -------
+    atoms : ndarray (n_classes * atoms_per_class, m)
+        Class after class: rows c * q to (c + 1) * q belong to class c.
+    """
+    atoms_per_class = check_count("atoms_per_class", atoms_per_class)
+    batch_size = check_count("batch_size", batch_size)
+    max_iter = check_count("max_iter", max_iter)
+    l1_radius = check_number("l1_radius", l1_radius, above=True)
+    tol = check_number("tol", tol)
+    if len(descriptors_by_class) == 0:
+        raise ValueError("descriptors_by_class is empty: pass one array of descriptors for each class")
+    classes: list[Array] = []
+    for c, descriptors in enumerate(descriptors_by_class):
+        n_columns = classes[0].shape[1] if classes else None
+        classes.append(check_matrix(f"descriptors_by_class[{c}]", descriptors, "descriptor", n_columns))
+    seeds = seed_sequence(random_state).spawn(len(classes))
+
+    def learn_class(item: tuple[Array, np.random.SeedSequence]) -> Array:
+        X, seed = item
+        rng = np.random.default_rng(seed)
+        return learn(X, atoms_per_class, l1_radius, batch_size, max_iter, tol, None, rng).atoms
+
+    return np.concatenate(list(map_threads(learn_class, zip(classes, seeds, strict=True), n_jobs)))
+
+
+def learn_deep_layers(
+    layer1_atoms: Any, n_atoms_per_layer: Sequence[int], l1_radius: float = 0.35, random_state: Any = None
+) -> list[Array]:
+    """Learn the dictionaries of layers 2, 3, ...: each on the atoms of the layer below.
+
+    Parameters
+    ----------
+    layer1_atoms : array-like (D_1, m)
+    n_atoms_per_layer : sequence of int
+        D_2, D_3, ...: one number per deeper layer, as `resolve_deep_atoms` gives them; may be empty.
+    l1_radius : float, default 0.35
+    random_state : None, int, numpy SeedSequence, Generator or RandomState
+
+    Returns
+    -------
+    layers : list of ndarrays (D_l, m)
+        One per deeper layer; layer 1 is not among them.
+    """
+    below = check_matrix("layer1_atoms", layer1_atoms, "atom")
+    sizes = [check_count("n_atoms_per_layer", size) for size in n_atoms_per_layer]
+    layers: list[Array] = []
+    for size, seed in zip(sizes, seed_sequence(random_state).spawn(len(sizes)), strict=True):
+        below = learn_dictionary(below, size, l1_radius, random_state=seed).atoms
+        layers.append(below)
+    return layers
+
+
+def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int) -> tuple[int, ...]:
+    """How many atoms each deeper layer has.
+
+    "auto" gives layer 2 the 32 atoms of the published code's digits setting, or as many as layer 1 has if
+    that is fewer, and every further layer half as many as the one below it, at least 1: a layer sums up the
+    one below, so it should be smaller, and halving fits any number of layers. (In the augmented form the
+    exact numbers matter little: there depth only re-weights the atoms of layer 1, DESIGN section 2.1.)
+
+    Parameters
+    ----------
+    deep_atoms : "auto" or sequence of int
+        In the second case one number per deeper layer, none above the number of atoms of the layer below.
+    n_layers : int
+        Layers in all, layer 1 included.
+    n_layer1_atoms : int
+        Atoms of layer 1.
+
+    Returns
+    -------
+    sizes : tuple of n_layers - 1 ints
+        D_2, D_3, ...
+    """
+    n_layers = check_count("n_layers", n_layers)
+    below = check_count("n_layer1_atoms", n_layer1_atoms)
+    if isinstance(deep_atoms, str) and deep_atoms == "auto":
+        layer2 = min(_AUTO_LAYER2, below)
+        return tuple(max(1, layer2 >> depth) for depth in range(n_layers - 1))
+    if isinstance(deep_atoms, str) or not isinstance(deep_atoms, Iterable):
+        raise ValueError(
+            f"deep_atoms must be 'auto' or one number per deeper layer, as in (32, 16); got {deep_atoms!r}"
+        )
+    given = list(deep_atoms)
+    if len(given) != n_layers - 1:
+        raise ValueError(
+            f"deep_atoms has {len(given)} numbers where n_layers={n_layers} needs {n_layers - 1}: "
+            f"pass one per layer above the first, or 'auto'"
+        )
+    sizes = []
+    for layer, value in enumerate(given, start=2):
+        size = check_count(f"deep_atoms for layer {layer}", value)
+        if size > below:
+            raise ValueError(
+                f"deep_atoms asks for {size} atoms in layer {layer}, but the layer below has only {below}: "
+                f"pass at most {below}, or 'auto'"
+            )
+        sizes.append(size)
+        below = size
+    return tuple(sizes)

@@ -1,0 +1,9 @@
+"""Image -> local descriptors: reading pictures, dense SIFT (DESIGN section 2, "Descriptors")."""
+
+from __future__ import annotations
+
+from ddlcn.features.dense_sift import DenseSIFT
+from ddlcn.features.descriptors import Descriptors
+from ddlcn.features.images import ImageReadError, name_images, read_image, read_images
+
+__all__ = ["DenseSIFT", "Descriptors", "ImageReadError", "name_images", "read_image", "read_images"]
