@@ -1,7 +1,10 @@
-"""Where images and labels come from: your own folder, and the sets of the paper (DESIGN section 4)."""
+"""Where images come from: a folder of folders, and data sets in their original distribution."""
 
 from __future__ import annotations
 
 from ddlcn.datasets.folder import ImageFolder, load_folder
+from ddlcn.datasets.mnist import load_mnist
+from ddlcn.datasets.root import data_root
+from ddlcn.datasets.yaleb import load_yaleb
 
-__all__ = ["ImageFolder", "load_folder"]
+__all__ = ["ImageFolder", "data_root", "load_folder", "load_mnist", "load_yaleb"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn._progress import track
 from ddlcn._threads import map_threads
 from ddlcn._validation import check_count, check_matrix, check_number
 from ddlcn.dictionaries.learn import learn, learn_dictionary, seed_sequence
@@ -32,13 +33,15 @@ def learn_layer1(
     batch_size: int = 512,
     max_iter: int = 500,
     tol: float = 1e-3,
+    verbose: bool = False,
 ) -> Array:
     """Learn the class-wise dictionary of layer 1, classes in parallel.
 
     Parameters
     ----------
-    descriptors_by_class : sequence of array-likes (n_c, m)
-        The descriptors of each class; a class may have fewer of them than atoms.
+    descriptors_by_class : sequence of array-likes (n_c, m), or of functions that return one
+        The descriptors of each class; a class may have fewer of them than atoms. A function is called when its
+        class's turn comes, so that only the classes at work are in memory.
     atoms_per_class : int
         Atoms per class (q).
     l1_radius, batch_size, max_iter, tol
@@ -47,6 +50,8 @@ def learn_layer1(
         Every class gets a seed of its own, so the result does not depend on `n_jobs`.
     n_jobs : int, optional
         Threads; None or -1 for all cores.
+    verbose : bool, default False
+        Show progress.
 
     Returns
     -------
@@ -60,18 +65,20 @@ def learn_layer1(
     tol = check_number("tol", tol)
     if len(descriptors_by_class) == 0:
         raise ValueError("descriptors_by_class is empty: pass one array of descriptors for each class")
-    classes: list[Array] = []
-    for c, descriptors in enumerate(descriptors_by_class):
-        n_columns = classes[0].shape[1] if classes else None
-        classes.append(check_matrix(f"descriptors_by_class[{c}]", descriptors, "descriptor", n_columns))
-    seeds = seed_sequence(random_state).spawn(len(classes))
+    seeds = seed_sequence(random_state).spawn(len(descriptors_by_class))
 
-    def learn_class(item: tuple[Array, np.random.SeedSequence]) -> Array:
-        X, seed = item
+    def learn_class(item: tuple[int, np.random.SeedSequence]) -> Array:
+        c, seed = item
+        given = descriptors_by_class[c]
+        X = check_matrix(f"descriptors_by_class[{c}]", given() if callable(given) else given, "descriptor")
         rng = np.random.default_rng(seed)
         return learn(X, atoms_per_class, l1_radius, batch_size, max_iter, tol, None, rng).atoms
 
-    return np.concatenate(list(map_threads(learn_class, zip(classes, seeds, strict=True), n_jobs)))
+    learned = map_threads(learn_class, enumerate(seeds), n_jobs)
+    dictionaries = list(track(learned, len(seeds), "learning dictionaries, by class", verbose))
+    for c, atoms in enumerate(dictionaries):
+        check_matrix(f"descriptors_by_class[{c}]", atoms, "descriptor", n_columns=dictionaries[0].shape[1])
+    return np.concatenate(dictionaries)
 
 
 def learn_deep_layers(

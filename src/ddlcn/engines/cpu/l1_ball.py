@@ -35,6 +35,12 @@ _BARRED = 2  # depends on the support (a duplicate, say): must wait until an ato
 # the rounding of G) counts as dependent. Smaller, and the inverse in float64 loses most of its digits.
 _DEPENDENT = 1e-11
 
+_NOTHING = 1e-30  # a largest |h| below this is a zero descriptor
+
+# Where exact ties (descriptors and atoms of small integers, say) lead the walk astray, it is repeated with h
+# changed by at most this part of its largest entry: above float32's rounding, below any use of the codes.
+_NUDGE = 5e-5
+
 
 def code_tolerance(dtype: np.dtype[Any]) -> float:
     """What counts as zero, relative to the largest |h|, for G and H of this dtype: eight roundings."""
@@ -67,15 +73,26 @@ def _drop(inverse: Floats, size: int, k: int) -> None:
 
 
 @inlined
-def _add(G: Floats, support: Any, inverse: Floats, size: int, j: int, tol: float, b: Floats) -> bool:
+def _add(
+    G: Floats, support: Any, inverse: Floats, size: int, j: int, tol: float, b: Floats, rest: Floats
+) -> bool:
     """Add atom j to the inverse of G on the support, in place; False if it depends on the support."""
-    pivot = np.float64(G[j, j])
+    pivot = float(G[j, j])
     for p in range(size):
-        total = 0.0
-        for q in range(size):
-            total += inverse[p, q] * G[j, support[q]]
-        b[p] = total
-        pivot -= total * G[j, support[p]]
+        b[p], rest[p] = 0.0, G[j, support[p]]
+    for attempt in range(3):
+        if attempt > 0:  # nearly dependent: the inverse, updated many times, may be too inexact to tell
+            if pivot > 1e-3 * G[j, j]:
+                break
+            for p in range(size):
+                rest[p] = G[j, support[p]]
+                for q in range(size):
+                    rest[p] -= G[support[p], support[q]] * b[q]
+        pivot = float(G[j, j])
+        for p in range(size):
+            for q in range(size):
+                b[p] += inverse[p, q] * rest[q]
+            pivot -= b[p] * G[j, support[p]]
     if pivot <= max(tol, _DEPENDENT) * G[j, j]:
         return False
     for p in range(size):
@@ -113,16 +130,120 @@ def _polish(
     return multiplier
 
 
+@inlined
+def _walk(
+    G: Floats, c: Floats, radius: float, tol: float, state: Any, support: Any, solution: Any, scratch: Any
+) -> tuple[int, float, bool, bool]:
+    """Walk the path from a = 0 with c = h, which it overwrites; fills the support and (signs, a, inverse).
+
+    Returns the size of the support, lambda, whether the end was reached, and whether a step had no length:
+    then several things happened at once, and may have been taken in a wrong order.
+    """
+    n_atoms, width, real = c.size, support.size, c.dtype.type
+    signs, a, inverse = solution
+    u, w, b = scratch
+    first, top = -1, real(0)
+    for start in range(0, n_atoms, _BLOCK):
+        stop = min(start + _BLOCK, n_atoms)
+        if _any_outside(c[start:stop], c[start:stop], real(0), top):
+            for j in range(start, stop):
+                if abs(c[j]) > top:
+                    first, top = j, abs(c[j])
+    size, multiplier, norm, enters = 0, float(top), 0.0, first
+    slack = tol * multiplier
+    barred, tied = False, False
+    done = multiplier <= _NOTHING
+    for _ in range(8 * (width + n_atoms) + 32):  # descriptors take about as many as the support has atoms
+        if done:
+            break
+        if enters >= 0:
+            if size < width and _add(G, support, inverse, size, enters, tol, b, w):
+                support[size], a[size] = enters, 0.0
+                signs[size] = 1.0 if c[enters] > 0 else -1.0
+                state[enters] = _ACTIVE
+                size += 1
+            else:
+                state[enters], barred = _BARRED, True
+                if size == 0:  # the atom is too short to have a norm: the code is 0
+                    done = True
+                    break
+            enters = -1
+        rate = 0.0
+        for p in range(size):
+            w[p] = 0.0
+            for q in range(size):
+                w[p] += inverse[p, q] * signs[q]
+            rate += w[p] * signs[p]
+        # How far: to the radius, to lambda = 0, or until a coefficient crosses zero.
+        step, leaves, done = multiplier, -1, True
+        if norm + step * rate > radius:
+            step = max((radius - norm) / rate, 0.0)
+        for p in range(size):
+            if signs[p] * w[p] < 0.0 and -a[p] / w[p] < step:
+                step, leaves, done = max(-a[p] / w[p], 0.0), p, False
+        # ... or until an atom outside the support leaves the tube |c_j - step u_j| <= lambda - step.
+        weight, row = real(w[0]), G[support[0]]
+        for j in range(n_atoms):
+            u[j] = weight * row[j]
+        for p in range(1, size):
+            weight, row = real(w[p]), G[support[p]]
+            for j in range(n_atoms):
+                u[j] += weight * row[j]
+        for start in range(0, n_atoms, _BLOCK):
+            stop = min(start + _BLOCK, n_atoms)
+            tube = real(multiplier - step + slack)
+            if not _any_outside(c[start:stop], u[start:stop], real(step), tube):
+                continue
+            for j in range(start, stop):
+                at_end = c[j] - step * u[j]
+                if state[j] == _FREE and abs(at_end) > multiplier - step + slack:
+                    side = 1.0 if at_end > 0 else -1.0
+                    crossing = (multiplier - side * c[j]) / (1.0 - side * u[j])
+                    if crossing < step:
+                        step, enters, leaves, done = max(crossing, 0.0), j, -1, False
+        norm = 0.0
+        for p in range(size):
+            a[p] += step * w[p]
+            norm += signs[p] * a[p]
+        multiplier -= step
+        if done:
+            break
+        tied |= step <= slack
+        for j in range(n_atoms):
+            c[j] -= real(step) * u[j]
+        if leaves >= 0:
+            if barred:  # what depended on the old support may be independent of the new one
+                for j in range(n_atoms):
+                    if state[j] == _BARRED:
+                        state[j] = _FREE
+                barred = False
+            state[support[leaves]] = _FREE  # it moves inward now, and may come back on the other side
+            _drop(inverse, size, leaves)
+            size -= 1
+            support[leaves], signs[leaves], a[leaves] = support[size], signs[size], a[size]
+            done = size == 0
+    for p in range(size):
+        state[support[p]] = _FREE
+    if barred:
+        state[:] = _FREE
+    return size, multiplier, done, tied
+
+
+@inlined
+def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier: float, c: Floats) -> bool:
+    """Whether |h - a G| <= multiplier up to what a nudge may leave; c is overwritten."""
+    largest = np.abs(h).max()
+    c[:] = h
+    for p in range(size):
+        row = G[support[p]]
+        for j in range(h.size):
+            c[j] -= a[p] * row[j]
+    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * largest))
+
+
 @kernel
 def code_l1_ball(
-    G: Floats,
-    H: Floats,
-    radius: float,
-    tol: float,
-    indptr: Any,
-    indices: Any,
-    values: Floats,
-    explained: Floats,
+    G: Floats, H: Floats, radius: float, tol: float, indptr: Any, indices: Any, values: Any, explained: Any
 ) -> int:
     """Codes of a batch: argmin_a 1/2 ||x - a V||^2 subject to ||a||_1 <= radius, one CSR row per descriptor.
 
@@ -134,10 +255,8 @@ def code_l1_ball(
         X V^T, of G's dtype.
     radius, tol : float
         Radius of the l1 ball (> 0); see `code_tolerance`.
-    indptr : ndarray (n + 1,) of int64, out
-    indices : ndarray (n * min(atoms, m),) of int32, out
-        A support never has more atoms than there are dimensions m; the kernel reads the width off this size.
-    values : ndarray (n * min(atoms, m),) of float64, out
+    indptr, indices, values : ndarrays (n + 1,) of int64, (n * width,) of int32, (n * width,) of float64, out
+        width = min(atoms, m): a support never has more atoms than there are dimensions.
     explained : ndarray (n,) of float64, out
         1/2 ||x||^2 minus the minimum.
 
@@ -148,7 +267,6 @@ def code_l1_ball(
     """
     n, n_atoms = H.shape
     width = indices.size // n
-    max_steps = 8 * width + 32  # walks of descriptors take about as many steps as the support has atoms
     c, u = np.empty(n_atoms, H.dtype), np.empty(n_atoms, H.dtype)
     state = np.zeros(n_atoms, np.uint8)
     support = np.empty(width, np.int64)
@@ -158,109 +276,27 @@ def code_l1_ball(
     indptr[0] = 0
     for i in range(n):
         h = H[i]
-        first, top = -1, h.dtype.type(0)
-        for start in range(0, n_atoms, _BLOCK):
-            stop = min(start + _BLOCK, n_atoms)
-            if _any_outside(h[start:stop], h[start:stop], h.dtype.type(0), top):
-                for j in range(start, stop):
-                    if abs(h[j]) > top:
-                        first, top = j, abs(h[j])
-        size, multiplier, enters, left, barred = 0, float(top), first, -1, False
-        slack = tol * multiplier
-        norm, done = 0.0, first < 0 or multiplier <= 1e-30
-        for step_number in range(max_steps):
-            if done:
-                break
-            if step_number == 0:
-                c[:] = h
-            if enters >= 0:
-                if size < width and _add(G, support, inverse, size, enters, tol, b):
-                    support[size], a[size] = enters, 0.0
-                    signs[size] = 1.0 if c[enters] > 0 else -1.0
-                    state[enters] = _ACTIVE
-                    size += 1
-                else:
-                    state[enters], barred = _BARRED, True
-                    if size == 0:  # the atom is too short to have a norm: the code is 0
-                        done = True
-                        break
-                enters = -1
-            rate = 0.0
-            for p in range(size):
-                w[p] = 0.0
-                for q in range(size):
-                    w[p] += inverse[p, q] * signs[q]
-                rate += w[p] * signs[p]
-            # How far: to the radius, to multiplier 0, or until a coefficient crosses zero.
-            step, leaves, done = multiplier, -1, True
-            if norm + step * rate > radius:
-                step = max((radius - norm) / rate, 0.0)
-            for p in range(size):
-                if signs[p] * w[p] < 0.0 and -a[p] / w[p] < step:
-                    step, leaves, done = max(-a[p] / w[p], 0.0), p, False
-            # ... or until an atom outside the support leaves the tube |c_j - step u_j| <= multiplier - step.
-            weight = h.dtype.type(w[0])
-            row = G[support[0]]
-            for j in range(n_atoms):
-                u[j] = weight * row[j]
-            for p in range(1, size):
-                weight = h.dtype.type(w[p])
-                row = G[support[p]]
+        size, multiplier, done = 0, 0.0, False
+        for attempt in range(2):
+            c[:] = h
+            if attempt == 1:  # exact ties were taken in a wrong order: a nudge gives them an order
+                largest = np.abs(h).max()
                 for j in range(n_atoms):
-                    u[j] += weight * row[j]
-            for start in range(0, n_atoms, _BLOCK):
-                stop = min(start + _BLOCK, n_atoms)
-                length, tube = h.dtype.type(step), h.dtype.type(multiplier - step + slack)
-                if not _any_outside(c[start:stop], u[start:stop], length, tube):
-                    continue
-                for j in range(start, stop):
-                    at_end = c[j] - step * u[j]
-                    if state[j] == _FREE and j != left and abs(at_end) > multiplier - step + slack:
-                        side = 1.0 if at_end > 0 else -1.0
-                        crossing = (multiplier - side * c[j]) / (1.0 - side * u[j])
-                        if crossing < step:
-                            step, enters, leaves, done = max(crossing, 0.0), j, -1, False
-            norm = 0.0
-            for p in range(size):
-                a[p] += step * w[p]
-                norm += signs[p] * a[p]
-            multiplier -= step
-            if done:
+                    c[j] += h.dtype.type(_NUDGE * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
+            solution, scratch = (signs, a, inverse), (u, w, b)
+            size, multiplier, done, tied = _walk(G, c, radius, tol, state, support, solution, scratch)
+            if done and size > 0:
+                polished = _polish(h, support, signs, inverse, size, radius, a, b)
+                multiplier = polished if polished >= 0.0 else multiplier
+            if done and not (tied and not _holds(G, h, support, a, size, multiplier, c)):
                 break
-            length = h.dtype.type(step)
-            for j in range(n_atoms):
-                c[j] -= length * u[j]
-            left = -1
-            if leaves >= 0:
-                if barred:  # what depended on the old support may be independent of the new one
-                    for j in range(n_atoms):
-                        if state[j] == _BARRED:
-                            state[j] = _FREE
-                    barred = False
-                left = support[
-                    leaves
-                ]  # it sits on the edge of the tube and moves inward: not to be let in at once
-                state[left] = _FREE
-                _drop(inverse, size, leaves)
-                size -= 1
-                support[leaves], signs[leaves], a[leaves] = support[size], signs[size], a[size]
-                if size == 0:
-                    done = True
-        if not done:
-            unfinished += 1
-        elif size > 0:
-            polished = _polish(h, support, signs, inverse, size, radius, a, b)
-            multiplier = polished if polished >= 0.0 else multiplier
+        unfinished += not done
         total = 0.0
         for p in range(size):
             indices[filled], values[filled] = support[p], a[p]
             filled += 1
-            # a G a^T = a.h - a.c and c = multiplier * sign on the support
+            # a G a^T = a.h - a.c, and c = lambda * sign on the support
             total += a[p] * h[support[p]] + abs(a[p]) * multiplier
         explained[i] = 0.5 * total
         indptr[i + 1] = filled
-        for p in range(size):
-            state[support[p]] = _FREE
-        if barred:
-            state[:] = _FREE
     return unfinished

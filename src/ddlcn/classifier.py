@@ -1,0 +1,323 @@
+"""DDLCNClassifier, the whole story: images and labels in, labels out (DESIGN 2).
+
+    image -> local descriptors -> dictionaries and codes, n layers -> spatial-pyramid max pooling -> linear SVM
+
+Thin: each line of `fit` is one stage, and each stage is a function of its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
+
+from ddlcn._threads import count_threads
+from ddlcn._validation import check_choice, check_count, check_number
+from ddlcn.calibration import Calibrator
+from ddlcn.dictionaries import learn_deep_layers, learn_layer1, resolve_deep_atoms
+from ddlcn.dictionaries.learn import seed_sequence
+from ddlcn.features import DenseSIFT, name_images
+from ddlcn.network import Network, describe
+from ddlcn.pooling import check_pyramid
+from ddlcn.svm import MAX_GRAM_IMAGES, fit_svm, gram_matrix
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+Array = NDArray[Any]
+
+# Descriptors that one class's dictionary is learned from, at most: the learner sees 500 batches of 512 in all, and
+# 100,000 of 128 numbers are 51 MB a thread. A class with more gives an equal share per image, chosen at random.
+MAX_DESCRIPTORS_PER_CLASS = 100_000
+
+
+class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Deep Dictionary Learning and Coding Network: recognises images from a few labelled examples per class.
+
+    Parameters
+    ----------
+    n_layers : int, default 2
+        Dictionary layers. In the paper's form (`depth="augment"`) more than one only re-weights the atoms of the
+        first (DESIGN 2.1); it costs nothing.
+    atoms_per_class : int, default 15
+        Atoms that layer 1 learns for every class (the paper's q).
+    dictionary_images : int, optional
+        Training images per class from which layer 1 is learned (the paper's p), drawn at random; None means all.
+    l1_radius : float, default 0.35
+        Bound on the l1 norm of the codes while a dictionary is learned.
+    deep_atoms : "auto" or tuple of int
+        Atoms of layers 2, 3, ...: one number per deeper layer.
+    depth : "augment"
+        How deeper layers enter the feature.
+    n_neighbors : int, None or tuple, default 15
+        Nearest atoms that a code may use; None means all. A tuple gives one value per layer.
+    beta : float or tuple, default 0.02
+        Weight of the locality penalty; a tuple gives one value per layer.
+    pyramid : tuple of int, default (1, 2, 4)
+        Cells per side on each level of the spatial pyramid.
+    pool_power : float, default 1.0
+        Pooled values v become sign(v) |v|^pool_power; 0.5 evens out strong and weak responses.
+    features : "sift" or object, default "sift"
+        Local descriptors: dense SIFT (grey only), or any object with `transform(images) -> list of Descriptors`, such
+        as `DenseSIFT(patch_size=(12, 16, 24), step=4)`.
+    C : float, default 1.0
+        Weight of the training errors in the SVM.
+    svm : "liblinear" or "libsvm", default "liblinear"
+        One class against the rest with squared hinge loss, or one against one with hinge loss (the paper's letter).
+    class_weight : dict, "balanced" or None
+        Factors on C, per class.
+    engine : "auto" or "cpu"
+        Which kernels.
+    n_jobs : int, optional
+        Threads; None means all cores. The model does not depend on it.
+    random_state : int, Generator, RandomState or None
+        Seed of the choice of dictionary images and of the learning. Same seed, same machine: same model.
+    verbose : int, default 0
+        1 shows progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n_classes,)
+    dictionaries_ : list of ndarrays (atoms, width of a descriptor), one per layer
+    coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
+    intercept_ : ndarray, one number per row of coef_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ddlcn import DDLCNClassifier, DenseSIFT
+    >>> digits = load_digits()
+    >>> model = DDLCNClassifier(atoms_per_class=5, features=DenseSIFT(min_side=32), random_state=0)
+    >>> model = model.fit(digits.images[:100] / 16, digits.target[:100])
+    >>> model.score(digits.images[100:200] / 16, digits.target[100:200]) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        n_layers: int = 2,
+        atoms_per_class: int = 15,
+        dictionary_images: int | None = None,
+        l1_radius: float = 0.35,
+        deep_atoms: Any = "auto",
+        depth: str = "augment",
+        n_neighbors: Any = 15,
+        beta: Any = 0.02,
+        pyramid: tuple[int, ...] = (1, 2, 4),
+        pool_power: float = 1.0,
+        features: Any = "sift",
+        C: float = 1.0,
+        svm: str = "liblinear",
+        class_weight: Any = None,
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_layers = n_layers
+        self.atoms_per_class = atoms_per_class
+        self.dictionary_images = dictionary_images
+        self.l1_radius = l1_radius
+        self.deep_atoms = deep_atoms
+        self.depth = depth
+        self.n_neighbors = n_neighbors
+        self.beta = beta
+        self.pyramid = pyramid
+        self.pool_power = pool_power
+        self.features = features
+        self.C = C
+        self.svm = svm
+        self.class_weight = class_weight
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, images: Any, y: Any) -> DDLCNClassifier:
+        """Learn the dictionaries and the classifier.
+
+        Parameters
+        ----------
+        images : sequence of images, or array (n, H, W) or (n, H, W, 3)
+            Paths, arrays (H, W) or (H, W, 3) (uint8, or float in [0, 1]), PIL images; sizes may differ.
+        y : sequence of n labels
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check_parameters()
+        named = list(name_images(images))
+        self.classes_, labels = _check_labels(y, len(named))
+        n_classes = len(self.classes_)
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
+        layer1_seed, deep_seed, calibration_seed = seed_sequence(self.random_state).spawn(3)
+        show = self.verbose > 0
+
+        by_class = self._dictionary_descriptors(settings["features"], named, labels, layer1_seed)
+        layer1 = learn_layer1(by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show)
+        sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1))
+        self.dictionaries_ = [layer1, *learn_deep_layers(layer1, sizes, self.l1_radius, deep_seed)]
+
+        self._settings = settings
+        self._network = Network(self.dictionaries_, **settings)
+        F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
+        gram = gram_matrix(F) if len(named) <= MAX_GRAM_IMAGES else None
+        self._machine = fit_svm(F, gram, labels, n_classes, self.C, self.svm, weights, self.n_jobs)
+        self._calibrator = Calibrator.prepare(F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed)
+        return self
+
+    def predict(self, images: Any) -> Array:
+        """The label of every image: ndarray (n,)."""
+        decisions = self.decision_function(images)
+        winners = (decisions > 0).astype(np.intp) if decisions.ndim == 1 else decisions.argmax(axis=1)
+        return np.asarray(self.classes_[winners])
+
+    def decision_function(self, images: Any) -> Array:
+        """How strongly each class is preferred: ndarray (n, n_classes), or (n,) for two classes, positive for the second."""
+        check_is_fitted(self)
+        blocks = self._get_network().iter_features(name_images(images), self.n_jobs)
+        return np.concatenate([self._machine.decide(block) for block in blocks])
+
+    def predict_proba(self, images: Any) -> Array:
+        """Probabilities of the classes: ndarray (n, n_classes).
+
+        The first call calibrates on folds of the training images, which takes about as long as fitting the SVM did.
+        """
+        check_is_fitted(self)
+        return self._calibrator.probabilities(self.decision_function(images), self.n_jobs)
+
+    def transform(self, images: Any) -> Any:
+        """Pooled features: csr_array (n, 2 * cells * atoms) of rows of length one. See `ddlcn.pooling`."""
+        check_is_fitted(self)
+        return self._get_network().transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
+
+    def reconstruct(self, images: Any) -> list[list[Array]]:
+        """Each layer's approximation of the descriptors (the paper's y', y'', ...).
+
+        Returns
+        -------
+        approximations : list, one entry per image: a list of n_layers ndarrays (patches, width of a descriptor)
+        """
+        check_is_fitted(self)
+        return list(self._get_network().reconstruct(name_images(images), self.n_jobs))
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the SVM: (n_classes, columns of `transform`)."""
+        return self._machine.coef
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts of the SVM, one per row of `coef_`."""
+        return self._machine.intercept
+
+    def _dictionary_descriptors(
+        self, features: Any, named: list[tuple[str, Any]], labels: NDArray[np.intp], seed: np.random.SeedSequence
+    ) -> list[Callable[[], Array]]:
+        """For each class a function that describes its dictionary images, so that only classes at work are in memory."""
+
+        def of_class(c: int, class_seed: np.random.SeedSequence) -> Callable[[], Array]:
+            def describe_class() -> Array:
+                rng = np.random.default_rng(class_seed)
+                members = np.flatnonzero(labels == c)
+                if self.dictionary_images is not None and self.dictionary_images < len(members):
+                    members = np.sort(rng.choice(members, self.dictionary_images, replace=False))
+                share = -(-MAX_DESCRIPTORS_PER_CLASS // len(members))
+                parts = []
+                for i in members:
+                    values = describe(features, *named[i]).values
+                    if len(values) > share:
+                        values = values[np.sort(rng.choice(len(values), share, replace=False))]
+                    parts.append(values)
+                return np.concatenate(parts)
+
+            return describe_class
+
+        n_classes = int(labels.max()) + 1
+        return [of_class(c, class_seed) for c, class_seed in enumerate(seed.spawn(n_classes))]
+
+    def _check_parameters(self) -> dict[str, Any]:
+        """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
+        n_layers = check_count("n_layers", self.n_layers)
+        check_count("atoms_per_class", self.atoms_per_class)
+        if self.dictionary_images is not None:
+            check_count("dictionary_images", self.dictionary_images)
+        check_number("l1_radius", self.l1_radius, above=True)
+        check_choice("depth", self.depth, ("augment",))
+        check_number("C", self.C, above=True)
+        check_choice("svm", self.svm, ("liblinear", "libsvm"))
+        check_choice("engine", self.engine, ("auto", "cpu"))
+        count_threads(self.n_jobs)
+        return {
+            "features": _resolve_features(self.features),
+            "betas": tuple(check_number("beta", beta) for beta in _per_layer("beta", self.beta, n_layers)),
+            "n_neighbors": tuple(
+                None if k is None else check_count("n_neighbors", k)
+                for k in _per_layer("n_neighbors", self.n_neighbors, n_layers)
+            ),
+            "pyramid": check_pyramid(self.pyramid),
+            "pool_power": check_number("pool_power", self.pool_power, above=True),
+            "engine": self.engine,
+        }
+
+    def _get_network(self) -> Network:
+        if self._network is None:  # after unpickling
+            self._network = Network(self.dictionaries_, **self._settings)
+        return self._network
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The network is rebuilt from the dictionaries: it holds tables that need not travel.
+        return {**super().__getstate__(), "_network": None}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_machine")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
+    """One value for all layers, or a tuple with one per layer."""
+    if not isinstance(value, tuple | list):
+        return (value,) * n_layers
+    if len(value) != n_layers:
+        raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
+    return tuple(value)
+
+
+def _resolve_features(features: Any) -> Any:
+    """The object that describes images; a copy of the user's, so that a fitted model does not change with it."""
+    if isinstance(features, str) and features == "sift":
+        return DenseSIFT()
+    if isinstance(features, str) or not hasattr(features, "transform"):
+        raise ValueError(
+            f"features must be 'sift' or an object with transform(images), such as DenseSIFT(step=4); got {features!r}"
+        )
+    return clone(features, safe=False)
+
+
+def _check_labels(y: Any, n_images: int) -> tuple[Array, NDArray[np.intp]]:
+    """Classes (n_classes,) and class indices (n_images,)."""
+    if y is None:
+        raise ValueError("y is missing: pass one label per image; to fit means to learn from labelled images")
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per image, a flat sequence; got shape {labels.shape}")
+    if len(labels) != n_images:
+        raise ValueError(f"y has {len(labels)} labels for {n_images} images: pass one label per image")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity: give every image a label, or leave it out")
+    classes, indices = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only ({classes[0]!r}): at least two classes are needed")
+    return classes, indices

@@ -1,0 +1,165 @@
+"""The forward pass: images in, pooled features out, in one stream (DESIGN 2, and 3 "Flow").
+
+A batch of images is described, coded and pooled by one thread before it takes the next, so neither the descriptors nor
+the codes of a data set are ever held: memory does not grow with the number of images, only the output does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ddlcn._progress import track
+from ddlcn._threads import map_threads
+from ddlcn.coding import CodeBlock, LocalityCoder, encode_layers, path_weights, reconstruct
+from ddlcn.coding.locality import BLOCK
+from ddlcn.features import Descriptors
+from ddlcn.pooling import assign_cells, count_cells, pool
+
+Array = NDArray[Any]
+# What an image is called in messages, and the image: a path, an array, a PIL image.
+NamedImage = tuple[str, Any]
+
+# Images that one thread takes at a time: enough to fill a coding block even with the 9 patches of a digit, few enough
+# that the descriptors of large pictures at three scales stay near 100 MB a thread.
+IMAGES_PER_BATCH = 16
+# Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
+TOL = 1e-6
+
+
+def describe(features: Any, name: str, image: Any) -> Descriptors:
+    """The descriptors of one image, by any object with `transform(images) -> Descriptors`."""
+    if hasattr(features, "describe"):
+        descriptors: Descriptors = features.describe(image, name=name)
+        return descriptors
+    (descriptors,) = features.transform([image])
+    return descriptors
+
+
+class Network:
+    """Dictionaries of all layers, prepared for the forward pass.
+
+    Parameters
+    ----------
+    dictionaries : sequence of arrays (D_l, m)
+        One per layer.
+    features : object with transform(images) -> list of Descriptors
+    betas, n_neighbors : sequences
+        One value per layer.
+    pyramid : tuple of int
+    pool_power : float
+    engine : str
+    """
+
+    def __init__(
+        self,
+        dictionaries: Sequence[Array],
+        features: Any,
+        betas: Sequence[float],
+        n_neighbors: Sequence[int | None],
+        pyramid: tuple[int, ...],
+        pool_power: float,
+        engine: str,
+    ) -> None:
+        self._features = features
+        self._dictionaries = dictionaries
+        self._pyramid = pyramid
+        self._pool_power = pool_power
+        self._engine = engine
+        self._coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
+        self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
+        P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
+        self._plus, self._minus = np.sqrt(P), np.sqrt(N)
+        self.n_columns = 2 * count_cells(pyramid) * len(dictionaries[0])
+
+    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
+        """Yield features of consecutive images, csr_arrays (images of a batch, n_columns), in order."""
+        return map_threads(self._features_of_batch, _batches(iter(named)), n_jobs)
+
+    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
+        """All features as one csr_array (n_images, n_columns), held once: peak memory is the output and one batch."""
+        stack = _GrowingCSR(len(named), self.n_columns)
+        n_batches = -(-len(named) // IMAGES_PER_BATCH)
+        for block in track(self.iter_features(named, n_jobs), n_batches, "coding images", show):
+            stack.append(block)
+        return stack.finish()
+
+    def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
+        """Yield, per image, each layer's approximation (patches, m) of its descriptors."""
+
+        def approximate(named_image: NamedImage) -> list[Array]:
+            values = self._values(describe(self._features, *named_image))
+            codes = self._encode(values)
+            used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
+            starts = np.concatenate([[0], np.cumsum(codes.counts)])
+            shape = (len(values), len(self._dictionaries[0]))
+            Z = sparse.csr_array((codes.values[used], codes.indices[used], starts), shape=shape)
+            return reconstruct(Z, self._dictionaries, self._deep_codes)
+
+        return map_threads(approximate, named, n_jobs)
+
+    def _features_of_batch(self, batch: list[NamedImage]) -> Any:
+        described = [describe(self._features, name, image) for name, image in batch]
+        codes = self._encode(np.concatenate([self._values(d) for d in described]))
+        cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
+        starts = np.cumsum([0] + [len(d) for d in described])
+        return pool(
+            codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine
+        )
+
+    def _values(self, descriptors: Descriptors) -> Array:
+        atoms = self._dictionaries[0]
+        if descriptors.values.shape[1] != atoms.shape[1]:
+            raise ValueError(
+                f"features gives descriptors of width {descriptors.values.shape[1]} but the dictionary was learned on "
+                f"width {atoms.shape[1]}: use the features that the model was fitted with"
+            )
+        return np.ascontiguousarray(descriptors.values, atoms.dtype)
+
+    def _encode(self, X: Array) -> CodeBlock:
+        """Codes of many descriptors, block by block, in this thread."""
+        blocks = [self._coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
+        return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+class _GrowingCSR:
+    """A CSR matrix that is filled row block by row block and never held twice.
+
+    Room is reserved by what the first rows needed; reserved memory that is never written costs nothing.
+    """
+
+    def __init__(self, n_rows: int, n_columns: int) -> None:
+        self._shape = (n_rows, n_columns)
+        self._values, self._columns = np.empty(0, np.float32), np.empty(0, np.int32)
+        self._starts = np.zeros(n_rows + 1, np.int64)
+        self._row = 0
+
+    def append(self, block: Any) -> None:
+        begin = int(self._starts[self._row])
+        end, next_row = begin + block.nnz, self._row + block.shape[0]
+        if end > len(self._values):
+            # Half as much again as the rows so far promise for all.
+            room = max(end, int(1.5 * end * self._shape[0] / next_row))
+            for name in ("_values", "_columns"):
+                old = getattr(self, name)
+                new = np.empty(room, old.dtype)
+                new[:begin] = old[:begin]
+                setattr(self, name, new)
+        self._values[begin:end] = block.data
+        self._columns[begin:end] = block.indices
+        self._starts[self._row + 1 : next_row + 1] = begin + block.indptr[1:]
+        self._row = next_row
+
+    def finish(self) -> Any:
+        end = int(self._starts[-1])
+        return sparse.csr_array((self._values[:end], self._columns[:end], self._starts), shape=self._shape, copy=False)
+
+
+def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:
+    while batch := list(islice(named, IMAGES_PER_BATCH)):
+        yield batch

@@ -1,0 +1,102 @@
+"""Codes of an image's descriptors in, one feature per image out: the spatial pyramid (DESIGN 2, "Pooling", and 2.1).
+
+In each cell, for each atom: M = max z and m = max -z over the cell's descriptors, where a descriptor that does not use
+the atom counts as 0 and an empty cell is 0. The feature is [sqrt(P) * M, sqrt(N) * m], scaled to length one, with the
+path weights P and N of `coding.depth`: the whole of an n-layer network in 2 * atoms * cells numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ddlcn._validation import check_count
+from ddlcn.coding.locality import CodeBlock
+from ddlcn.engines import get_engine
+
+
+def check_pyramid(pyramid: Any) -> tuple[int, ...]:
+    """The pyramid's levels: (1, 2, 4) means 1 x 1, 2 x 2 and 4 x 4 cells."""
+    if isinstance(pyramid, str) or not hasattr(pyramid, "__iter__") or len(tuple(pyramid)) == 0:
+        raise ValueError(f"pyramid must be a tuple of cells per side, such as (1, 2, 4); got {pyramid!r}")
+    return tuple(check_count("pyramid", level) for level in pyramid)
+
+
+def count_cells(pyramid: tuple[int, ...]) -> int:
+    """Cells of all levels together: 21 for (1, 2, 4)."""
+    return sum(level * level for level in pyramid)
+
+
+def assign_cells(xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[int, ...]) -> NDArray[np.int32]:
+    """The cell of every descriptor on every level.
+
+    Parameters
+    ----------
+    xy : ndarray (n, 2)
+        Patch centres, 0-based pixels.
+    image_shape : (H, W)
+    pyramid : tuple of int
+        Cells per side, per level.
+
+    Returns
+    -------
+    cells : ndarray (n, levels), int32
+        Cells are numbered level by level, row by row.
+    """
+    height, width = image_shape
+    # The middle of pixel x lies at x + 0.5. Positions are halves, so this is exact in float64.
+    x, y = (xy.astype(np.float64) + 0.5).T
+    cells = np.empty((len(xy), len(pyramid)), np.int32)
+    before = 0
+    for l, level in enumerate(pyramid):
+        columns = np.minimum(np.floor(x * level / width).astype(np.int32), level - 1)
+        rows = np.minimum(np.floor(y * level / height).astype(np.int32), level - 1)
+        cells[:, l] = before + rows * level + columns
+        before += level * level
+    return cells
+
+
+def pool(
+    codes: CodeBlock,
+    cells: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    pyramid: tuple[int, ...],
+    plus: NDArray[np.float64],
+    minus: NDArray[np.float64],
+    power: float = 1.0,
+    engine: str = "auto",
+) -> Any:
+    """Features of a batch of images.
+
+    Parameters
+    ----------
+    codes : CodeBlock
+        Codes of all descriptors of the batch (n of them), image after image.
+    cells : ndarray (n, levels), int32
+        From `assign_cells`.
+    starts : ndarray (images + 1,)
+        Where each image's descriptors begin, and where the last one's end.
+    pyramid : tuple of int
+    plus, minus : ndarray (atoms,)
+        Weights of M and m: sqrt(P) and sqrt(N).
+    power : float
+        The pooled values v become sign(v) |v|^power before they are weighted.
+
+    Returns
+    -------
+    features : scipy.sparse.csr_array (images, 2 * cells * atoms), float32
+        Rows of length one. Column (half * cells + cell) * atoms + atom, half 0 for M and 1 for m.
+    """
+    n_images, n_columns = len(starts) - 1, 2 * count_cells(pyramid) * len(plus)
+    capacity = 2 * len(pyramid) * int(codes.counts.sum())
+    columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+    ends = np.zeros(n_images + 1, np.int64)
+    get_engine(engine).pool_codes(
+        codes.indices, codes.values, codes.counts, cells, starts, count_cells(pyramid), plus, minus, power,
+        columns, values, ends[1:],
+    )  # fmt: skip
+    n_values = int(ends[-1])
+    return sparse.csr_array((values[:n_values], columns[:n_values], ends), shape=(n_images, n_columns), copy=False)
