@@ -36,7 +36,9 @@ def check_matrix(name: str, value: Any, what: str, n_columns: int | None = None)
             f"{name} has rows of width {array.shape[1]} where {n_columns} is needed: "
             f"descriptors and atoms must have the same width"
         )
-    array = np.ascontiguousarray(array, dtype=array.dtype if array.dtype in (np.float32, np.float64) else np.float64)
+    array = np.ascontiguousarray(
+        array, dtype=array.dtype if array.dtype in (np.float32, np.float64) else np.float64
+    )
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity: remove or repair those rows first")
     return array
@@ -51,9 +53,11 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
 
 def check_number(name: str, value: Any, minimum: float = 0.0, *, above: bool = False) -> float:
     """`value` as a finite float of at least (`above`: more than) `minimum`."""
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not good or value < minimum or (above and value == minimum):
-        raise ValueError(f"{name} must be a number {'above' if above else 'of at least'} {minimum:g}; got {value!r}")
+    bad = isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value))
+    if bad or value < minimum or (above and value == minimum):
+        raise ValueError(
+            f"{name} must be a number {'above' if above else 'of at least'} {minimum:g}; got {value!r}"
+        )
     return float(value)
 
 
@@ -62,3 +66,16 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     return value
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """A SeedSequence for `random_state`; a copy if one was passed in, so that it can be used again."""
+    if isinstance(random_state, np.random.SeedSequence):
+        return np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**63))
+    elif isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    elif random_state is not None:
+        random_state = check_count("random_state", random_state, minimum=0)
+    return np.random.SeedSequence(random_state)

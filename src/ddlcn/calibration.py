@@ -1,8 +1,8 @@
 """Decision values in, probabilities out: one temperature, found on folds of the training images.
 
-p = softmax(tau * decision values). One number cannot overfit a handful of images and never changes who wins. tau makes the
-decisions of held-out folds as likely as possible. Only the Gram matrix of the training features is needed for that, so a
-classifier keeps that, for at most MAX_IMAGES images, until probabilities are asked for.
+p = softmax(tau * decision values). One number cannot overfit a handful of images and never changes who wins. tau makes
+the decisions of held-out folds as likely as possible. Only the Gram matrix of the training features is needed for that,
+so a classifier keeps it, for at most MAX_IMAGES images, until probabilities are asked for.
 
 The dictionaries are those learned on all training images, held-out folds included, so with very few images per class
 the probabilities come out somewhat too sure.
@@ -30,18 +30,24 @@ N_FOLDS = 5
 TEMPERATURE_WITHOUT_FOLDS = 5.0
 
 
-@dataclass
-class Calibrator:
-    """What is needed to find the temperature when probabilities are first asked for, and then the temperature."""
+@dataclass(frozen=True)
+class FoldProblem:
+    """What is needed to find the temperature: a sample of the training images, and how their SVM is fitted."""
 
-    gram: Array | None  # (n, n) inner products of training features; dropped once the temperature is known
+    gram: Array  # (n, n) inner products of features
     y: NDArray[np.intp]  # (n,) class indices
     n_classes: int
     C: float
     kind: str
     weights: Array  # (n_classes,)
     seed: int
-    temperature: float | None = None
+
+
+class Calibrator:
+    """Finds the temperature when probabilities are first asked for, then keeps nothing else."""
+
+    def __init__(self, problem: FoldProblem | float) -> None:
+        self._problem = problem
 
     @classmethod
     def prepare(
@@ -59,17 +65,17 @@ class Calibrator:
         rng = np.random.default_rng(seed)
         chosen = sample_images(y, rng)
         kept = gram_matrix(features[chosen]) if gram is None else gram[np.ix_(chosen, chosen)]
-        return cls(kept, y[chosen], n_classes, C, kind, weights, int(rng.integers(2**31)))
+        return cls(FoldProblem(kept, y[chosen], n_classes, C, kind, weights, int(rng.integers(2**31))))
+
+    def find_temperature(self, n_jobs: int | None) -> float:
+        """The temperature; the first call does the work."""
+        if isinstance(self._problem, FoldProblem):
+            self._problem = fit_temperature(self._problem, n_jobs)
+        return self._problem
 
     def probabilities(self, decisions: Array, n_jobs: int | None) -> Array:
         """Probabilities (n, classes) of decision values (n, classes), or (n,) for two classes."""
-        if self.temperature is None:
-            assert self.gram is not None
-            self.temperature = fit_temperature(
-                self.gram, self.y, self.n_classes, self.C, self.kind, self.weights, self.seed, n_jobs
-            )
-            self.gram = None
-        return np.asarray(special.softmax(self.temperature * _logits(decisions), axis=1))
+        return np.asarray(special.softmax(self.find_temperature(n_jobs) * _logits(decisions), axis=1))
 
 
 def sample_images(y: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -84,32 +90,22 @@ def sample_images(y: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.i
     return np.sort(np.concatenate(chosen))
 
 
-def fit_temperature(
-    gram: Array, y: NDArray[np.intp], n_classes: int, C: float, kind: str, weights: Array, seed: int, n_jobs: int | None
-) -> float:
-    """The temperature for an SVM on these images.
-
-    Parameters
-    ----------
-    gram : ndarray (n, n)
-        Inner products of the training features.
-    y : ndarray (n,)
-        Class indices.
-    kind : "liblinear" or "libsvm"
-    """
+def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
+    """The temperature that makes the decisions of held-out folds most likely."""
+    gram, y, n_classes = problem.gram, problem.y, problem.n_classes
     smallest = int(np.bincount(y, minlength=n_classes).min())
     if smallest < 2:
         return TEMPERATURE_WITHOUT_FOLDS
-    shape = (len(y),) if n_classes == 2 else (len(y), n_classes)
-    decisions = np.empty(shape)
-    folds = StratifiedKFold(min(N_FOLDS, smallest), shuffle=True, random_state=seed)
+    decisions = np.empty((len(y),) if n_classes == 2 else (len(y), n_classes))
+    folds = StratifiedKFold(min(N_FOLDS, smallest), shuffle=True, random_state=problem.seed)
     for train, test in folds.split(gram, y):
-        block = gram[np.ix_(train, train)]
-        across = gram[np.ix_(test, train)]
-        if kind == "libsvm":
-            decisions[test] = fit_pairs(block, y[train], C, weights).decision_function(across)
+        inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
+        if problem.kind == "libsvm":
+            decisions[test] = fit_pairs(inside, y[train], problem.C, problem.weights).decision_function(
+                across
+            )
         else:
-            dual = fit_dual(block, y[train], n_classes, C, weights, n_jobs)
+            dual = fit_dual(inside, y[train], n_classes, problem.C, problem.weights, n_jobs)
             values = across @ dual + dual.sum(axis=0)
             decisions[test] = values[:, 0] if n_classes == 2 else values
 

@@ -7,7 +7,6 @@ Thin: each line of `fit` is one stage, and each stage is a function of its own r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,23 +16,18 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ddlcn._threads import count_threads
-from ddlcn._validation import check_choice, check_count, check_number
+from ddlcn._validation import check_choice, check_count, check_number, seed_sequence
 from ddlcn.calibration import Calibrator
 from ddlcn.dictionaries import learn_deep_layers, learn_layer1, resolve_deep_atoms
-from ddlcn.dictionaries.learn import seed_sequence
-from ddlcn.features import DenseSIFT, name_images
-from ddlcn.network import Network, describe
+from ddlcn.features import DenseSIFT, describe_by_class, name_images
+from ddlcn.network import Network
 from ddlcn.pooling import check_pyramid
-from ddlcn.svm import MAX_GRAM_IMAGES, fit_svm, gram_matrix
+from ddlcn.svm import MAX_GRAM_IMAGES, LinearSVM, fit_svm, gram_matrix
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Array = NDArray[Any]
-
-# Descriptors that one class's dictionary is learned from, at most: the learner sees 500 batches of 512 in all, and
-# 100,000 of 128 numbers are 51 MB a thread. A class with more gives an equal share per image, chosen at random.
-MAX_DESCRIPTORS_PER_CLASS = 100_000
 
 
 class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -156,20 +150,24 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = _check_labels(y, len(named))
         n_classes = len(self.classes_)
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
-        layer1_seed, deep_seed, calibration_seed = seed_sequence(self.random_state).spawn(3)
+        choice_seed, layer1_seed, deep_seed, calibration_seed = seed_sequence(self.random_state).spawn(4)
         show = self.verbose > 0
 
-        by_class = self._dictionary_descriptors(settings["features"], named, labels, layer1_seed)
-        layer1 = learn_layer1(by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show)
+        by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, choice_seed)
+        layer1 = learn_layer1(
+            by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show
+        )
         sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1))
         self.dictionaries_ = [layer1, *learn_deep_layers(layer1, sizes, self.l1_radius, deep_seed)]
 
         self._settings = settings
-        self._network = Network(self.dictionaries_, **settings)
+        self._network: Network | None = Network(self.dictionaries_, **settings)
         F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
         gram = gram_matrix(F) if len(named) <= MAX_GRAM_IMAGES else None
         self._machine = fit_svm(F, gram, labels, n_classes, self.C, self.svm, weights, self.n_jobs)
-        self._calibrator = Calibrator.prepare(F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed)
+        self._calibrator = Calibrator.prepare(
+            F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed
+        )
         return self
 
     def predict(self, images: Any) -> Array:
@@ -179,7 +177,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[winners])
 
     def decision_function(self, images: Any) -> Array:
-        """How strongly each class is preferred: ndarray (n, n_classes), or (n,) for two classes, positive for the second."""
+        """How much each class is preferred: ndarray (n, n_classes); for two classes (n,), positive for the second."""
         check_is_fitted(self)
         blocks = self._get_network().iter_features(name_images(images), self.n_jobs)
         return np.concatenate([self._machine.decide(block) for block in blocks])
@@ -207,6 +205,13 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return list(self._get_network().reconstruct(name_images(images), self.n_jobs))
 
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, which `load_model` reads. No pickle: nothing in it is executed."""
+        from ddlcn.model_file import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
+
     @property
     def coef_(self) -> Array:
         """Weights of the SVM: (n_classes, columns of `transform`)."""
@@ -216,31 +221,6 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def intercept_(self) -> Array:
         """Intercepts of the SVM, one per row of `coef_`."""
         return self._machine.intercept
-
-    def _dictionary_descriptors(
-        self, features: Any, named: list[tuple[str, Any]], labels: NDArray[np.intp], seed: np.random.SeedSequence
-    ) -> list[Callable[[], Array]]:
-        """For each class a function that describes its dictionary images, so that only classes at work are in memory."""
-
-        def of_class(c: int, class_seed: np.random.SeedSequence) -> Callable[[], Array]:
-            def describe_class() -> Array:
-                rng = np.random.default_rng(class_seed)
-                members = np.flatnonzero(labels == c)
-                if self.dictionary_images is not None and self.dictionary_images < len(members):
-                    members = np.sort(rng.choice(members, self.dictionary_images, replace=False))
-                share = -(-MAX_DESCRIPTORS_PER_CLASS // len(members))
-                parts = []
-                for i in members:
-                    values = describe(features, *named[i]).values
-                    if len(values) > share:
-                        values = values[np.sort(rng.choice(len(values), share, replace=False))]
-                    parts.append(values)
-                return np.concatenate(parts)
-
-            return describe_class
-
-        n_classes = int(labels.max()) + 1
-        return [of_class(c, class_seed) for c, class_seed in enumerate(seed.spawn(n_classes))]
 
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
@@ -271,6 +251,23 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._network = Network(self.dictionaries_, **self._settings)
         return self._network
 
+    @classmethod
+    def _restore(
+        cls,
+        parameters: dict[str, Any],
+        classes: Array,
+        dictionaries: list[Array],
+        machine: LinearSVM,
+        temperature: float,
+    ) -> DDLCNClassifier:
+        """A fitted classifier from its parts, for `model_file`."""
+        model = cls(**parameters)
+        model._settings = model._check_parameters()
+        model.classes_, model.dictionaries_, model._machine = classes, dictionaries, machine
+        model._calibrator = Calibrator(temperature)
+        model._network = None
+        return model
+
     def __getstate__(self) -> dict[str, Any]:
         # The network is rebuilt from the dictionaries: it holds tables that need not travel.
         return {**super().__getstate__(), "_network": None}
@@ -291,7 +288,9 @@ def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list):
         return (value,) * n_layers
     if len(value) != n_layers:
-        raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
+        raise ValueError(
+            f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer"
+        )
     return tuple(value)
 
 

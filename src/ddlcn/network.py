@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ddlcn._progress import track
+from ddlcn._sparse import GrowingCSR, make_csr
 from ddlcn._threads import map_threads
 from ddlcn.coding import CodeBlock, LocalityCoder, encode_layers, path_weights, reconstruct
 from ddlcn.coding.locality import BLOCK
-from ddlcn.features import Descriptors
+from ddlcn.features import Descriptors, describe
 from ddlcn.pooling import assign_cells, count_cells, pool
 
 Array = NDArray[Any]
@@ -30,15 +30,6 @@ NamedImage = tuple[str, Any]
 IMAGES_PER_BATCH = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
 TOL = 1e-6
-
-
-def describe(features: Any, name: str, image: Any) -> Descriptors:
-    """The descriptors of one image, by any object with `transform(images) -> Descriptors`."""
-    if hasattr(features, "describe"):
-        descriptors: Descriptors = features.describe(image, name=name)
-        return descriptors
-    (descriptors,) = features.transform([image])
-    return descriptors
 
 
 class Network:
@@ -83,7 +74,7 @@ class Network:
 
     def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
         """All features as one csr_array (n_images, n_columns), held once: peak memory is the output and one batch."""
-        stack = _GrowingCSR(len(named), self.n_columns)
+        stack = GrowingCSR(len(named), self.n_columns)
         n_batches = -(-len(named) // IMAGES_PER_BATCH)
         for block in track(self.iter_features(named, n_jobs), n_batches, "coding images", show):
             stack.append(block)
@@ -98,7 +89,7 @@ class Network:
             used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
             starts = np.concatenate([[0], np.cumsum(codes.counts)])
             shape = (len(values), len(self._dictionaries[0]))
-            Z = sparse.csr_array((codes.values[used], codes.indices[used], starts), shape=shape)
+            Z = make_csr(codes.values[used], codes.indices[used], starts, shape)
             return reconstruct(Z, self._dictionaries, self._deep_codes)
 
         return map_threads(approximate, named, n_jobs)
@@ -125,39 +116,6 @@ class Network:
         """Codes of many descriptors, block by block, in this thread."""
         blocks = [self._coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
         return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
-
-
-class _GrowingCSR:
-    """A CSR matrix that is filled row block by row block and never held twice.
-
-    Room is reserved by what the first rows needed; reserved memory that is never written costs nothing.
-    """
-
-    def __init__(self, n_rows: int, n_columns: int) -> None:
-        self._shape = (n_rows, n_columns)
-        self._values, self._columns = np.empty(0, np.float32), np.empty(0, np.int32)
-        self._starts = np.zeros(n_rows + 1, np.int64)
-        self._row = 0
-
-    def append(self, block: Any) -> None:
-        begin = int(self._starts[self._row])
-        end, next_row = begin + block.nnz, self._row + block.shape[0]
-        if end > len(self._values):
-            # Half as much again as the rows so far promise for all.
-            room = max(end, int(1.5 * end * self._shape[0] / next_row))
-            for name in ("_values", "_columns"):
-                old = getattr(self, name)
-                new = np.empty(room, old.dtype)
-                new[:begin] = old[:begin]
-                setattr(self, name, new)
-        self._values[begin:end] = block.data
-        self._columns[begin:end] = block.indices
-        self._starts[self._row + 1 : next_row + 1] = begin + block.indptr[1:]
-        self._row = next_row
-
-    def finish(self) -> Any:
-        end = int(self._starts[-1])
-        return sparse.csr_array((self._values[:end], self._columns[:end], self._starts), shape=self._shape, copy=False)
 
 
 def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from ddlcn._sparse import make_csr
 from ddlcn._validation import check_count
 from ddlcn.coding.locality import CodeBlock
 from ddlcn.engines import get_engine
@@ -30,7 +30,9 @@ def count_cells(pyramid: tuple[int, ...]) -> int:
     return sum(level * level for level in pyramid)
 
 
-def assign_cells(xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[int, ...]) -> NDArray[np.int32]:
+def assign_cells(
+    xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[int, ...]
+) -> NDArray[np.int32]:
     """The cell of every descriptor on every level.
 
     Parameters
@@ -99,4 +101,4 @@ def pool(
         columns, values, ends[1:],
     )  # fmt: skip
     n_values = int(ends[-1])
-    return sparse.csr_array((values[:n_values], columns[:n_values], ends), shape=(n_images, n_columns), copy=False)
+    return make_csr(values[:n_values], columns[:n_values], ends, (n_images, n_columns))

@@ -6,7 +6,7 @@ One class against the rest, squared hinge, L2 penalty, the intercept penalised a
 
 Two routes to the same weights, which agree to solver tolerance:
 
-- images few, dimensions many: through the Gram matrix, `_solve_by_gram`, Newton's method on the set of margin violators;
+- images few, dimensions many: through the Gram matrix, by Newton's method on the set of margin violators;
 - images many: liblinear's trust-region Newton method on the sparse features, one thread per class.
 
 The switch lies at MAX_GRAM_IMAGES. `svm="libsvm"` is the letter of the paper: hinge loss, one class against one.
@@ -159,7 +159,7 @@ class _Ridge:
             system = self._system[np.ix_(inside, inside)]
             beta[inside] = linalg.solve(system, target[inside], assume_a="pos", overwrite_a=True)
             return beta
-        beta = self._inverse @ np.where(inside, target, 0.0)
+        beta = np.asarray(self._inverse @ np.where(inside, target, 0.0))
         if outside.any():
             among = self._inverse[np.ix_(outside, outside)]
             force = linalg.solve(among, beta[outside], assume_a="pos", overwrite_a=True)
@@ -172,7 +172,7 @@ def _solve_by_gram(kernel: Array, y: Array, cost: Array, shared: _Ridge | None) 
     """Newton's method for one class: exact once the set of margin violators repeats.
 
     At the optimum beta_i = 2 C_i y_i max(0, 1 - y_i f_i), so on the violators (K + 1 / 2C) beta = y. Each step solves
-    that for the present violators and searches the line to it exactly (Keerthi and DeCoste 2005), which makes it finite.
+    that for the present violators and searches the line to it exactly, so it ends (Keerthi and DeCoste 2005).
     """
     ridge = shared or _Ridge(kernel, 0.5 / cost, with_inverse=False)
     violators = np.ones(len(y), bool)

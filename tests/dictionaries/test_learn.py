@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ddlcn._validation import seed_sequence
 from ddlcn.dictionaries import DictionaryResult, learn_dictionary
-from ddlcn.dictionaries.learn import _revive, seed_sequence
+from ddlcn.dictionaries.learn import _revive
 from ddlcn.engines.cpu.l1_ball import code_l1_ball, code_tolerance
 
 

@@ -1,9 +1,9 @@
 """Depth in the paper's form: augmented codes, and why they collapse (DESIGN 2, "Augmentation", and 2.1).
 
 Every atom of layer l - 1 has a code gamma over layer l. A descriptor's code entry z_j becomes the block
-[z_j, z_j * gamma_j1, ..., z_j * gamma_jD2], and so on downwards: z_j times a fixed row of path coefficients. Max pooling
-commutes with a fixed factor, so a whole network's feature is two pooled numbers per atom, weighted by sqrt(P) and
-sqrt(N): `path_weights`. `augment` builds the explicit, long codes for whoever wants to see them.
+[z_j, z_j * gamma_j1, ..., z_j * gamma_jD2], and so on downwards: z_j times a fixed row of path coefficients. Max
+pooling commutes with a fixed factor, so a whole network's feature is two pooled numbers per atom, weighted by sqrt(P)
+and sqrt(N): `path_weights`. `augment` builds the explicit, long codes for whoever wants to see them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ Array = NDArray[Any]
 
 
 def encode_layers(
-    dictionaries: Sequence[Array], betas: Sequence[float], n_neighbors: Sequence[int | None], tol: float, n_jobs: int | None
+    dictionaries: Sequence[Array],
+    betas: Sequence[float],
+    n_neighbors: Sequence[int | None],
+    tol: float,
+    n_jobs: int | None,
 ) -> list[Any]:
     """Codes of every layer's atoms over the next layer's.
 
@@ -99,7 +103,9 @@ def augment(codes: Any, deep_codes: Sequence[Any]) -> Any:
     n_atoms, width = rows.shape
     # Block diagonal: row j of the spread holds the coefficients of atom j in atom j's own columns.
     columns = np.arange(n_atoms * width)
-    spread = sparse.csr_array((rows.ravel(), columns, np.arange(n_atoms + 1) * width), shape=(n_atoms, n_atoms * width))
+    spread = sparse.csr_array(
+        (rows.ravel(), columns, np.arange(n_atoms + 1) * width), shape=(n_atoms, n_atoms * width)
+    )
     return sparse.csr_array(codes @ spread)
 
 
@@ -134,5 +140,7 @@ def _split(gamma: Any, power: float) -> tuple[Any, Any]:
     gamma = sparse.csr_array(gamma)
     powers = np.abs(gamma.data) ** power
     parts = (powers * (gamma.data > 0), powers * (gamma.data < 0))
-    positive, negative = (sparse.csr_array((data, gamma.indices, gamma.indptr), shape=gamma.shape) for data in parts)
+    positive, negative = (
+        sparse.csr_array((data, gamma.indices, gamma.indptr), shape=gamma.shape) for data in parts
+    )
     return positive, negative

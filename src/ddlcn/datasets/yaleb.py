@@ -1,7 +1,7 @@
 """Extended Yale B, cropped: 38 people under about 64 lights each, 2,414 images of 192 x 168, from `CroppedYale.zip`.
 
-The archive also holds 18 images that its makers marked as corrupt, one picture per person under ambient light (of another
-size) and files that are no images: all left out.
+The archive also holds 18 images that its makers marked as corrupt, one picture per person under ambient light (of
+another size) and files that are no images: all left out.
 """
 
 from __future__ import annotations

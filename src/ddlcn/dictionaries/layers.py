@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ddlcn._progress import track
 from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_matrix, check_number
-from ddlcn.dictionaries.learn import learn, learn_dictionary, seed_sequence
+from ddlcn._validation import check_count, check_matrix, check_number, seed_sequence
+from ddlcn.dictionaries.learn import learn, learn_dictionary
 
 Array = NDArray[Any]
 

@@ -6,13 +6,11 @@ Solves, approximately (it is not convex), the problem of DESIGN section 2, "Laye
 
 by online dictionary learning (Mairal, Bach, Ponce and Sapiro, ICML 2009). Per mini-batch: exact codes Z at
 the present atoms; A = sum Z^T Z and B = sum Z^T X are brought up to date; one sweep over the atoms lowers
-1/2 tr(V^T A V) - tr(V^T B), the objective with all codes held fixed. Two kinds of forgetting keep the sums
-fresh:
+1/2 tr(V^T A V) - tr(V^T B), the objective with all codes held fixed. Old sums are forgotten in two ways:
 
-- a mini-batch that comes round again *replaces* its own old sums (its sparse codes are kept for that, about
-  45 bytes per descriptor), so that in the end A and B are sums over all of X at recent codes, and free of
-  noise;
-- in the first passes old sums also fade, by (1 - 1/t)^4 at mini-batch t, because the first codes are poor.
+- a mini-batch that comes round again *replaces* its own (its sparse codes are kept for that, about 45 bytes
+  per descriptor), so that in the end A and B are sums over all of X at recent codes, and free of noise;
+- in the first passes they also fade, by (1 - 1/t)^4 at mini-batch t, because the first codes are poor.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ddlcn._validation import check_count, check_matrix, check_number
+from ddlcn._validation import check_count, check_matrix, check_number, seed_sequence
 from ddlcn.dictionaries.start import distinct_rows, into_unit_ball, start_atoms, unit_rows
 
 Array = NDArray[Any]
@@ -43,8 +41,7 @@ _WINDOW = 16
 _SWEEP_BLOCK = 64
 # The objective at the start and at the end is taken on all of X, or on this many of its rows, drawn once.
 _EVALUATION_ROWS = 50_000
-# An atom is dead when its use (A_jj) is below this part of the mean use: one user in a million keeps it
-# alive.
+# An atom is dead when its use (A_jj) is below this part of the mean use: one user in a million saves it.
 _DEAD = 1e-6
 # Dead atoms are looked for once per pass, and in long passes every so many mini-batches.
 _DEAD_CHECK = 50
@@ -135,19 +132,6 @@ def learn_dictionary(
         return learn(X, n_atoms, l1_radius, batch_size, max_iter, tol, init, rng)
 
 
-def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """A SeedSequence for `random_state`; a copy if one was passed in, so that it can be used again."""
-    if isinstance(random_state, np.random.SeedSequence):
-        return np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63))
-    elif isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    elif random_state is not None:
-        random_state = check_count("random_state", random_state, minimum=0)
-    return np.random.SeedSequence(random_state)
-
-
 def learn(
     X: Array,
     n_atoms: int,
@@ -167,10 +151,12 @@ def learn(
     V = start_atoms(X, n_atoms, init, rng)
     n = X.shape[0]
     n_parts = max(1, round(n / batch_size))
-    parts = np.array_split(rng.permutation(n), n_parts)
-    sample = (
-        np.arange(n) if n <= _EVALUATION_ROWS else np.sort(rng.choice(n, _EVALUATION_ROWS, replace=False))
-    )
+    order = rng.permutation(n)
+    sample = np.sort(order[:_EVALUATION_ROWS])
+    if n <= _EVALUATION_ROWS:  # lay X out once in the order of the mini-batches: saves a sixth with 15 atoms
+        problem = _Problem(problem.rows(order), 1.0, problem.radius)
+        order = sample
+    parts = np.array_split(order, n_parts)
     first, best = problem.objective(V, sample), V.copy()
     history = [first]
 
@@ -221,8 +207,9 @@ class _Problem:
         self.X, self.unit, self.radius = X, unit, radius
 
     def rows(self, items: Array) -> NDArray[np.float32]:
-        """Some descriptors (k, m), ready to work with."""
-        rows = self.X[items]
+        """Some descriptors (k, m), ready to work with; not copied where they stand one after the other."""
+        in_a_row = bool((np.diff(items) == 1).all())
+        rows = self.X[items[0] : items[-1] + 1] if in_a_row else self.X[items]
         return (rows if self.unit == 1.0 else rows / self.unit).astype(np.float32, copy=False)
 
     def code(self, V: Array, batch: Array, G: Array | None = None) -> tuple[Codes, Array]:

@@ -35,9 +35,12 @@ def _sources_digest() -> str:
 
 
 @cache
-def _cache_folder() -> str:
+def cache_folder() -> str:
     """The folder for compiled code: the user's cache, or a temporary one where that cannot be written."""
-    for base in (platformdirs.user_cache_dir("ddlcn"), os.path.join(tempfile.gettempdir(), f"ddlcn-{os.getuid()}")):
+    for base in (
+        platformdirs.user_cache_dir("ddlcn"),
+        os.path.join(tempfile.gettempdir(), f"ddlcn-{os.getuid()}"),
+    ):
         folder = Path(base) / f"compiled-{_sources_digest()}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +51,7 @@ def _cache_folder() -> str:
     return ""  # numba then falls back to its own choice
 
 
-class _Notice(event.Listener):  # type: ignore[misc]
+class _Notice(event.Listener):
     """Says once per process, on standard error, that kernels are being compiled (not when they come from the cache)."""
 
     said = False
@@ -58,27 +61,32 @@ class _Notice(event.Listener):  # type: ignore[misc]
         if self.said or not module.startswith("ddlcn."):
             return
         self.said = True
-        print("ddlcn: first run on this machine, compiling (up to a minute, once) ...", file=sys.stderr, flush=True)
+        print(
+            "ddlcn: first run on this machine, compiling (up to a minute, once) ...",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def on_end(self, event: Any) -> None:
         pass
 
 
-event.register("numba:compile", _Notice())
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: F) -> F:
     """Decorator: compile `function` with numba on first call, without the GIL, cached across processes."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before or _cache_folder()
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before or cache_folder()
     try:
-        compiled: F = numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
-    return compiled
+        config.CACHE_DIR = before
+    return compiled  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
     """Decorator for the small steps that kernels are made of: compiled into their callers, not cached by themselves."""
-    compiled: F = numba.njit(forceinline=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
-    return compiled
+    compiled: Any = numba.njit(forceinline=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]

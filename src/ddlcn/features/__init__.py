@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from ddlcn.features.by_class import describe, describe_by_class
 from ddlcn.features.dense_sift import DenseSIFT
 from ddlcn.features.descriptors import Descriptors
 from ddlcn.features.images import ImageReadError, name_images, read_image, read_images
 
-__all__ = ["DenseSIFT", "Descriptors", "ImageReadError", "name_images", "read_image", "read_images"]
+__all__ = [
+    "DenseSIFT",
+    "Descriptors",
+    "ImageReadError",
+    "describe",
+    "describe_by_class",
+    "name_images",
+    "read_image",
+    "read_images",
+]

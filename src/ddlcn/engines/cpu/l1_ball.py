@@ -1,8 +1,7 @@
 """Codes in the l1 ball, exact, in a compiled kernel.
 
-In come the Gram matrix G = V V^T of the atoms and the products H = X V^T of a batch of descriptors; out go
-the minimisers of 1/2 ||x - a V||^2 subject to ||a||_1 <= radius (DESIGN section 2, "Layer 1 dictionary"), as
-CSR rows.
+In come the Gram matrix G = V V^T of the atoms and the products H = X V^T of a batch of descriptors; out go,
+as CSR, argmin_a 1/2 ||x - a V||^2 subject to ||a||_1 <= radius (DESIGN section 2, "Layer 1 dictionary").
 
 The solver walks the lasso path. With c = h - a G, the solution for a multiplier lambda has c_j = lambda
 sign(a_j) on its support S and |c_j| <= lambda elsewhere. It starts at a = 0, lambda = max |h|, and moves
@@ -36,7 +35,6 @@ _BARRED = 2  # depends on the support (a duplicate, say): must wait until an ato
 _DEPENDENT = 1e-11
 
 _NOTHING = 1e-30  # a largest |h| below this is a zero descriptor
-
 # Where exact ties (descriptors and atoms of small integers, say) lead the walk astray, it is repeated with h
 # changed by at most this part of its largest entry: above float32's rounding, below any use of the codes.
 _NUDGE = 5e-5
@@ -232,13 +230,12 @@ def _walk(
 @inlined
 def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier: float, c: Floats) -> bool:
     """Whether |h - a G| <= multiplier up to what a nudge may leave; c is overwritten."""
-    largest = np.abs(h).max()
     c[:] = h
     for p in range(size):
         row = G[support[p]]
         for j in range(h.size):
             c[j] -= a[p] * row[j]
-    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * largest))
+    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * np.abs(h).max()))
 
 
 @kernel
@@ -263,7 +260,7 @@ def code_l1_ball(
     Returns
     -------
     n_unfinished : int
-        Descriptors whose walk hit the cap on steps; their codes are feasible, not optimal.
+        Descriptors whose walk hit the cap on steps: feasible, not optimal.
     """
     n, n_atoms = H.shape
     width = indices.size // n
@@ -274,6 +271,7 @@ def code_l1_ball(
     inverse = np.empty((width, width))
     unfinished, filled = 0, 0
     indptr[0] = 0
+    solution, scratch = (signs, a, inverse), (u, w, b)
     for i in range(n):
         h = H[i]
         size, multiplier, done = 0, 0.0, False
@@ -283,7 +281,6 @@ def code_l1_ball(
                 largest = np.abs(h).max()
                 for j in range(n_atoms):
                     c[j] += h.dtype.type(_NUDGE * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
-            solution, scratch = (signs, a, inverse), (u, w, b)
             size, multiplier, done, tied = _walk(G, c, radius, tol, state, support, solution, scratch)
             if done and size > 0:
                 polished = _polish(h, support, signs, inverse, size, radius, a, b)

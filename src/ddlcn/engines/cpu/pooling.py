@@ -14,7 +14,8 @@ def signed_power(value: float, power: float) -> float:
     """sign(v) |v|^power."""
     if power == 1.0:
         return value
-    return np.sign(value) * abs(value) ** power
+    magnitude: float = abs(value) ** power
+    return magnitude if value > 0.0 else -magnitude
 
 
 @inlined

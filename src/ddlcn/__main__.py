@@ -1,0 +1,5 @@
+"""`python -m ddlcn`."""
+
+from ddlcn.cli import main
+
+main()
