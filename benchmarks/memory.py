@@ -5,6 +5,7 @@ Bars: beyond the output less than 1 GB, and no growth from 1,000 images to 2,000
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import multiprocessing
 import resource
@@ -64,7 +65,7 @@ def measure(atoms: Array, images: Sequence[Any], n_neighbors: int | None, beta: 
 
 
 def forget_peak() -> None:
-    """Start a new peak here, where Linux allows it. Elsewhere an old, higher peak makes the result too large, at worst."""
+    """Start a new peak here, where Linux allows it; elsewhere an older, higher one can only make the result larger."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -114,7 +115,10 @@ def random_atoms(paths: Sequence[Path], n_atoms: int) -> Array:
 
 
 def main() -> int:
-    console = Console()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
     point_to_shared_data()
     with tempfile.TemporaryDirectory(prefix="ddlcn-caltech101-") as folder:
         try:
@@ -137,7 +141,7 @@ def main() -> int:
         f"no growth from {COUNTS[0]:,} to {COUNTS[1]:,} images (under 50 MB): "
         f"{growth / 1e6:+,.0f} MB, {verdict(growth < GROWTH_BOUND)}"
     )
-    return 0 if most < BOUND and growth < GROWTH_BOUND else 1
+    return 1 if options.strict and (most >= BOUND or growth >= GROWTH_BOUND) else 0
 
 
 def verdict(holds: bool) -> str:

@@ -1,8 +1,9 @@
 """Dense SIFT against OpenCV's SIFT on the same grid.
 
-OpenCV takes keypoints with a size. In its `calcSIFTDescriptor` a cell is 3 * (size / 2) = 1.5 * size pixels wide, and the
-window has 4 x 4 cells: 6 * size. So size = patch / 6 covers the patch. (Measured, up to the order of the 128 numbers: the
-mean cosine between its descriptors and ours is 0.95 for that size, 0.90 for patch / 5 and 0.77 for patch / 4.)
+OpenCV takes keypoints with a size. In its `calcSIFTDescriptor` a cell is 3 * (size / 2) = 1.5 * size pixels wide, and
+the window has 4 x 4 cells: 6 * size. So size = patch / 6 covers the patch. (Measured, up to the order of the 128
+numbers: the mean cosine between its descriptors and ours is 0.95 for that size, 0.90 for patch / 5 and 0.77 for
+patch / 4.)
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ddlcn import calibration
-from ddlcn.calibration import TEMPERATURE_WITHOUT_FOLDS, Calibrator, FoldProblem, fit_temperature, sample_images
+from ddlcn.calibration import USUAL_TEMPERATURE, Calibrator, FoldProblem, fit_temperature, sample_images
 
 
 def make_problem(noise: float, n: int = 120, n_classes: int = 3, kind: str = "liblinear") -> FoldProblem:
@@ -46,7 +46,7 @@ def test_a_class_with_one_image_leaves_the_stated_rule():
     y[y == 2] = 0
     y[0] = 2
     alone = FoldProblem(problem.gram, y, 3, 1.0, "liblinear", np.ones(3), 0)
-    assert fit_temperature(alone, 1) == TEMPERATURE_WITHOUT_FOLDS
+    assert fit_temperature(alone, 1) == USUAL_TEMPERATURE
 
 
 def test_held_out_images_are_about_as_often_right_as_promised():
@@ -72,3 +72,8 @@ def test_a_large_training_set_is_sampled_in_proportion():
     assert counts[2] == 2
     assert 8 < counts[0] / counts[1] < 12
     assert np.array_equal(np.unique(chosen), chosen)
+
+
+def test_few_images_that_are_all_right_do_not_make_it_certain():
+    temperature = fit_temperature(make_problem(0.01, n=6), 1)
+    assert USUAL_TEMPERATURE < temperature < 4 * USUAL_TEMPERATURE

@@ -111,7 +111,7 @@ def test_nothing_of_the_user_is_changed(split):
     images, labels = split[0].copy(), split[1].copy()
     features = DenseSIFT(step=5)
     model = small(features=features, deep_atoms=(4,), n_neighbors=(5, 2), class_weight={"along": 2.0})
-    before = {name: value for name, value in model.get_params().items()}
+    before = dict(model.get_params())
     model.fit(images, labels).predict(images)
     assert model.get_params() == before
     assert model.features is features

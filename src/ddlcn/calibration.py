@@ -4,8 +4,10 @@ p = softmax(tau * decision values). One number cannot overfit a handful of image
 the decisions of held-out folds as likely as possible. Only the Gram matrix of the training features is needed for that,
 so a classifier keeps it, for at most MAX_IMAGES images, until probabilities are asked for.
 
-The dictionaries are those learned on all training images, held-out folds included, so with very few images per class
-the probabilities come out somewhat too sure.
+The dictionaries are those learned on all training images, held-out folds included, so with few images per class the
+probabilities may come out too sure (MNIST, 10 per class: 0.90 promised, 0.81 right; 100 per class: 0.94 and 0.93;
+Extended Yale B, 3, 10 or 32 per person: within 0.04). scikit-learn's `CalibratedClassifierCV(DDLCNClassifier(),
+method="temperature")` learns dictionaries anew for each fold, at as many times the cost.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ Array = NDArray[Any]
 # One number needs no more, and the Gram matrix of 2,000 images (32 MB) still travels well in a pickle.
 MAX_IMAGES = 2000
 N_FOLDS = 5
-# Where some class has a single image there is nothing to hold out. The rule then: the temperature that folds gave with
-# two images per class on scikit-learn's digits (median of five draws), rounded.
-TEMPERATURE_WITHOUT_FOLDS = 5.0
+# A handful of held-out images may all be recognised, and then any temperature, however high, fits. So log tau is drawn
+# towards that of 5, as if known to half a unit: on the cautious side of what test images asked for (MNIST 3 to 4,
+# Extended Yale B 19 to 29). A hundred images outweigh it. It is also the rule where some
+# class has a single image and nothing can be held out.
+USUAL_TEMPERATURE = 5.0
+LOG_SPREAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
     gram, y, n_classes = problem.gram, problem.y, problem.n_classes
     smallest = int(np.bincount(y, minlength=n_classes).min())
     if smallest < 2:
-        return TEMPERATURE_WITHOUT_FOLDS
+        return USUAL_TEMPERATURE
     decisions = np.empty((len(y),) if n_classes == 2 else (len(y), n_classes))
     folds = StratifiedKFold(min(N_FOLDS, smallest), shuffle=True, random_state=problem.seed)
     for train, test in folds.split(gram, y):
@@ -111,7 +116,8 @@ def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
 
     def loss(log_temperature: float) -> float:
         likelihood = special.log_softmax(np.exp(log_temperature) * _logits(decisions), axis=1)
-        return float(-likelihood[np.arange(len(y)), y].mean())
+        prior = 0.5 * ((log_temperature - np.log(USUAL_TEMPERATURE)) / LOG_SPREAD) ** 2
+        return float(prior - likelihood[np.arange(len(y)), y].sum())
 
     # Between 1/100 and 1,000: beyond, the probabilities no longer differ from uniform or from certain.
     found = optimize.minimize_scalar(loss, bounds=(np.log(0.01), np.log(1000.0)), method="bounded")

@@ -50,8 +50,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How deeper layers enter the feature.
     n_neighbors : int, None or tuple, default 15
         Nearest atoms that a code may use; None means all. A tuple gives one value per layer.
-    beta : float or tuple, default 0.02
-        Weight of the locality penalty; a tuple gives one value per layer.
+    beta : float or tuple, default 0.15
+        Weight of the locality penalty; a tuple gives one value per layer. 0.15 is the published code's, and the best of
+        0.02 to 0.3 on folds of Extended Yale B's training images, within 0.1 points of the best on MNIST's.
     pyramid : tuple of int, default (1, 2, 4)
         Cells per side on each level of the spatial pyramid.
     pool_power : float, default 1.0
@@ -101,7 +102,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         deep_atoms: Any = "auto",
         depth: str = "augment",
         n_neighbors: Any = 15,
-        beta: Any = 0.02,
+        beta: Any = 0.15,
         pyramid: tuple[int, ...] = (1, 2, 4),
         pool_power: float = 1.0,
         features: Any = "sift",

@@ -8,6 +8,7 @@ dictionary needs to be prepared once, and codes one block; the fused pipeline of
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +25,18 @@ from ddlcn.engines import get_engine
 MAX_TABLE_ATOMS = 2048
 # Descriptors per block: the block of X D^T for 570 atoms then stays in a core's own cache.
 BLOCK = 256
+
+_scratch = threading.local()
+
+
+def _multiply(X: NDArray[Any], A: NDArray[Any]) -> NDArray[Any]:
+    """X A^T, in an array that this thread keeps for the next block: fresh pages would cost 5% of the coding."""
+    size = X.shape[0] * A.shape[0]
+    buffer = getattr(_scratch, "buffer", None)
+    if buffer is None or buffer.size < size or buffer.dtype != A.dtype:
+        buffer = _scratch.buffer = np.empty(size, A.dtype)
+    product: NDArray[Any] = np.matmul(X, A.T, out=buffer[:size].reshape(X.shape[0], A.shape[0]))
+    return product
 
 
 class CodeBlock(NamedTuple):
@@ -45,7 +58,7 @@ class CodingResult:
         Rows sum to one.
     kkt : ndarray (n,)
         The certificate: the largest violation of the optimality conditions of the problem that was solved (the one
-        restricted to the nearest atoms when `n_neighbors` is given), divided by beta * max zeta, or by 1 where that is 0.
+        restricted to the nearest atoms when `n_neighbors` is given), divided by beta * max zeta (by 1 where that is 0).
     converged : bool
         Whether every certificate is within `tol`.
     """
@@ -96,11 +109,19 @@ class LocalityCoder:
         self._norms = np.einsum("ij,ij->i", self._centred, self._centred)  # (atoms,)
         self._table = np.empty((0, 0))
         if n_atoms <= MAX_TABLE_ATOMS:
-            self._table = self._norms[:, None] + self._norms - 2.0 * (self._centred @ self._centred.T)
-            np.maximum(self._table, 0.0, out=self._table)
-            np.fill_diagonal(self._table, 0.0)
-        self._atoms32 = atoms.astype(np.float32, copy=False)
-        self._half_norms = (0.5 * np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64)).astype(np.float32)
+            self._table = np.empty((n_atoms, n_atoms))
+            self._engine.measure_distances(atoms, self._table)
+        if self._k is not None:
+            lanes = self._engine.count_lanes(self._k)
+            n_padded = -(-n_atoms // lanes) * lanes
+            self._atoms32 = np.zeros((n_padded, m), np.float32)
+            with np.errstate(over="ignore"):
+                self._atoms32[:n_atoms] = atoms
+            # Padding is farther than anything, and float32 can still tell.
+            self._half_norms = np.full((n_padded // lanes, lanes), 3e38, np.float32)
+            norms = np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64)
+            self._half_norms.ravel()[:n_atoms] = np.minimum(0.5 * norms, 3e38)
+            self._largest_norm = float(np.sqrt(norms.max()))
 
     def encode_block(self, X: NDArray[Any]) -> CodeBlock:
         """Code a block of descriptors (n, m), of the atoms' dtype, in the calling thread."""
@@ -109,18 +130,28 @@ class LocalityCoder:
             np.empty((n, self.width), np.int32), np.empty((n, self.width)), np.empty(n, np.int32), np.empty(n)
         )
         if self._k is not None:
-            H = X.astype(np.float32, copy=False) @ self._atoms32.T  # (n, atoms)
+            with np.errstate(over="ignore", invalid="ignore"):  # the kernel does without H where it overflows
+                H = _multiply(X.astype(np.float32, copy=False), self._atoms32)
+            H = H.reshape(n, *self._half_norms.shape)  # (n, depth, lanes)
             self._engine.code_nearest(
-                X, self._atoms, H, self._half_norms, self._table, self._centred, self._k, self._beta, self._tol, *block
-            )
+                X, self._atoms, H, self._half_norms, self._largest_norm, self._table, self._centred,
+                self._k, self._beta, self._tol, *block,
+            )  # fmt: skip
         else:
             centred = X - self._mean  # (n, m) float64
-            H = centred @ self._centred.T  # (n, atoms)
+            H = _multiply(centred, self._centred)  # (n, atoms)
             x_norms = np.einsum("ij,ij->i", centred, centred)
             self._engine.code_all(
                 X, self._atoms, H, self._norms, self._table, self._centred, x_norms, self._beta, self._tol, *block
             )
         return block
+
+    def pack(self, block: CodeBlock) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Indices and values of a block's codes, row after row without gaps: the arrays of a CSR matrix."""
+        size = int(block.counts.sum())
+        indices, values = np.empty(size, np.int32), np.empty(size)
+        self._engine.pack_codes(block.indices, block.values, block.counts, indices, values)
+        return indices, values
 
 
 def encode(
@@ -166,17 +197,17 @@ def encode(
 
 
 def _encode(X: NDArray[Any], coder: LocalityCoder, tol: float, n_atoms: int, n_jobs: int | None) -> CodingResult:
+    """`encode`, of checked arguments and a prepared dictionary."""
     n = X.shape[0]
-    kkt, counts = np.empty(n), np.zeros(n + 1, np.int64)
-    indices, values = [], []
-    starts = range(0, n, BLOCK)
-    for start, block in zip(starts, map_threads(lambda s: coder.encode_block(X[s : s + BLOCK]), starts, n_jobs), strict=True):
-        used = np.arange(coder.width) < block.counts[:, None]  # (block, width)
-        indices.append(block.indices[used])
-        values.append(block.values[used])
-        counts[start + 1 : start + 1 + len(block.counts)] = block.counts
-        kkt[start : start + len(block.kkt)] = block.kkt
-    codes = sparse.csr_array(
-        (np.concatenate(values), np.concatenate(indices), np.cumsum(counts)), shape=(n, n_atoms), copy=False
-    )
+    kkt, starts = np.empty(n), np.zeros(n + 1, np.int64)
+
+    def encode_part(start: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        block = coder.encode_block(X[start : start + BLOCK])
+        kkt[start : start + BLOCK] = block.kkt
+        starts[start + 1 : start + 1 + BLOCK] = block.counts
+        return coder.pack(block)
+
+    indices, values = zip(*map_threads(encode_part, range(0, n, BLOCK), n_jobs), strict=True)
+    np.cumsum(starts, out=starts)
+    codes = sparse.csr_array((np.concatenate(values), np.concatenate(indices), starts), shape=(n, n_atoms), copy=False)
     return CodingResult(codes, kkt, bool(np.all(kkt <= tol)))

@@ -90,3 +90,9 @@ def inlined(function: F) -> F:
     """Decorator for the small steps that kernels are made of: compiled into their callers, not cached by themselves."""
     compiled: Any = numba.njit(forceinline=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
+
+
+def called(function: F) -> F:
+    """Decorator for the large steps: compiled once and called, where inlining them would only slow the compiler."""
+    compiled: Any = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]

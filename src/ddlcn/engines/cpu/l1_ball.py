@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn.engines.compile import inlined, kernel
+from ddlcn.engines.compile import called, inlined, kernel
 
 Floats = NDArray[Any]
 
@@ -104,6 +104,15 @@ def _add(
 
 
 @inlined
+def _largest(h: Floats) -> float:
+    """max |h|."""
+    largest = h.dtype.type(0)
+    for j in range(h.size):
+        largest = max(largest, abs(h[j]))
+    return largest
+
+
+@called
 def _polish(
     h: Floats, support: Any, signs: Floats, inverse: Floats, size: int, radius: float, a: Floats, b: Floats
 ) -> float:
@@ -128,7 +137,7 @@ def _polish(
     return multiplier
 
 
-@inlined
+@called
 def _walk(
     G: Floats, c: Floats, radius: float, tol: float, state: Any, support: Any, solution: Any, scratch: Any
 ) -> tuple[int, float, bool, bool]:
@@ -227,7 +236,7 @@ def _walk(
     return size, multiplier, done, tied
 
 
-@inlined
+@called
 def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier: float, c: Floats) -> bool:
     """Whether |h - a G| <= multiplier up to what a nudge may leave; c is overwritten."""
     c[:] = h
@@ -235,7 +244,7 @@ def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier:
         row = G[support[p]]
         for j in range(h.size):
             c[j] -= a[p] * row[j]
-    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * np.abs(h).max()))
+    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * _largest(h)))
 
 
 @kernel
@@ -278,7 +287,7 @@ def code_l1_ball(
         for attempt in range(2):
             c[:] = h
             if attempt == 1:  # exact ties were taken in a wrong order: a nudge gives them an order
-                largest = np.abs(h).max()
+                largest = _largest(h)
                 for j in range(n_atoms):
                     c[j] += h.dtype.type(_NUDGE * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
             size, multiplier, done, tied = _walk(G, c, radius, tol, state, support, solution, scratch)

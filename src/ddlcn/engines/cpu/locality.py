@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ddlcn.engines.compile import inlined, kernel
-from ddlcn.engines.cpu.local_qp import BIG, NOISE, make_workspace, solve_local_qp
-from ddlcn.engines.cpu.nearest import keep_smallest, nearest, squared_distance
+from ddlcn.engines.cpu.careful_qp import solve_carefully
+from ddlcn.engines.cpu.local_qp import BIG, EXACT, NOISE, make_workspace, solve_local_qp
+from ddlcn.engines.cpu.nearest import keep_smallest, nearest, sort_ascending, squared_distance
 
 # Atoms that join the working set of `code_all` in one round, and those it starts from: measured on Extended Yale B
 # descriptors, 570 atoms, beta 0.02 and 0.05; 4 to 16 and 8 to 32 are within 10% of each other.
@@ -28,11 +29,12 @@ def local_distances(indices: Any, k: int, table: Any, centred: Any, E: Any) -> N
     """E (k, k): squared distances among the chosen atoms, looked up in the table, or computed where it is empty."""
     if table.shape[0] > 0:
         for a in range(k):
-            row = table[indices[a]]
+            row = table[np.uint64(indices[a])]
             E[a, a] = 0.0
             for b in range(a):
-                E[a, b] = row[indices[b]]
-                E[b, a] = E[a, b]
+                distance = row[np.uint64(indices[b])]
+                E[a, b] = distance
+                E[b, a] = distance
         return
     for a in range(k):
         E[a, a] = 0.0
@@ -43,24 +45,39 @@ def local_distances(indices: Any, k: int, table: Any, centred: Any, E: Any) -> N
 
 @inlined
 def write_codes(z: Any, indices: Any, k: int, out_indices: Any, out_values: Any) -> int:
-    """Append the nonzero codes to a row, by ascending atom. Returns how many there are."""
+    """Write the nonzero codes to a row, in the order of `indices`. Returns how many there are."""
     count = 0
     for s in range(k):
-        if z[s] != 0.0:
-            at = count
-            while at > 0 and out_indices[at - 1] > indices[s]:
-                out_indices[at] = out_indices[at - 1]
-                out_values[at] = out_values[at - 1]
-                at -= 1
-            out_indices[at] = indices[s]
-            out_values[at] = z[s]
-            count += 1
+        out_indices[count] = indices[s]
+        out_values[count] = z[s]
+        count += z[s] != 0.0
     return count
 
 
 @kernel
+def measure_distances(D: Any, table: Any) -> None:
+    """table (atoms, atoms) float64: squared distances among the atoms (atoms, m), from their differences."""
+    for i in range(D.shape[0]):
+        table[i, i] = 0.0
+        for j in range(i):
+            table[i, j] = squared_distance(D[i], D[j])
+            table[j, i] = table[i, j]
+
+
+@kernel
+def pack_codes(indices: Any, values: Any, counts: Any, out_indices: Any, out_values: Any) -> None:
+    """The first counts[i] entries of every row i, one row after the other: (n, width) -> (sum of counts,)."""
+    at = 0
+    for i in range(counts.shape[0]):
+        for s in range(counts[i]):
+            out_indices[at] = indices[i, s]
+            out_values[at] = values[i, s]
+            at += 1
+
+
+@kernel
 def code_nearest(
-    X: Any, D: Any, H: Any, half_norms: Any, table: Any, centred: Any, k: int, beta: float, tol: float,
+    X: Any, D: Any, H: Any, half_norms: Any, largest_norm: float, table: Any, centred: Any, k: int, beta: float, tol: float,
     out_indices: Any, out_values: Any, out_counts: Any, out_kkt: Any,
 ) -> None:  # fmt: skip
     """Codes on the k nearest atoms.
@@ -68,21 +85,19 @@ def code_nearest(
     Parameters
     ----------
     X : (n, m) float; D : (atoms, m) of the same dtype
-    H : (n, atoms) float32, X D^T; half_norms : (atoms,) float32, ||v||^2 / 2
+    H : (n, depth, lanes) float32, X D^T, atom by atom, `count_lanes(k)` lanes
+    half_norms : (depth, lanes) float32, ||v||^2 / 2, and 3e38 for what is no atom; largest_norm : the largest ||v||
     table : (atoms, atoms) float64 squared distances among atoms, or (0, 0)
     centred : (atoms, m) float64, atoms less their mean (used where the table is empty)
     out_indices : (n, >= k) int32; out_values : (n, >= k) float64; out_counts : (n,) int32; out_kkt : (n,) float64
     """
     n, m = X.shape
-    n_slots = 2 * D.shape[0] + 1
+    n_slots = H.shape[1] * H.shape[2] + 1
     lows, ranks, keys = np.empty(n_slots, np.float32), np.empty(n_slots, np.float32), np.empty(n_slots, np.float32)
-    candidates, indices = np.empty(n_slots, np.int32), np.empty(k, np.int32)
+    bits, sorted_keys = lows.view(np.int32), np.empty(n_slots, np.float32)
+    candidates, indices = np.empty(n_slots, np.int32), np.empty(k + 1, np.int32)
     space = make_workspace(k)
     E, d2, z = space[0], space[2], space[7]
-    largest_norm = np.float64(0.0)
-    for j in range(half_norms.shape[0]):
-        largest_norm = max(largest_norm, np.float64(half_norms[j]))
-    largest_norm = np.sqrt(2.0 * largest_norm)
     for i in range(n):
         x = X[i]
         norm = 0.0
@@ -90,9 +105,13 @@ def code_nearest(
             norm += np.float64(x[c]) * np.float64(x[c])
         # The standard bound on a float32 inner product of m terms, and on the rounding of its operands.
         margin = 6.0e-8 * (m + 8) * largest_norm * (np.sqrt(norm) + largest_norm)
-        nearest(x, D, H[i], half_norms, k, margin, lows, ranks, keys, candidates, indices, d2)
+        nearest(x, D, H[i], half_norms, k, margin, lows, bits, ranks, keys, sorted_keys, candidates, indices, d2)
         local_distances(indices, k, table, centred, E)
-        out_kkt[i] = solve_local_qp(k, beta, tol, space)
+        kkt = solve_local_qp(k, beta, tol, False, space)
+        if kkt > tol:
+            kkt = solve_carefully(x, D, indices, k, beta, tol, z, space[8])
+        out_kkt[i] = kkt
+        sort_ascending(indices, z, k)
         out_counts[i] = write_codes(z, indices, k, out_indices[i], out_values[i])
 
 
@@ -161,7 +180,7 @@ def code_all(
             k = keep_smallest(all_d2[j], j, min(N_START, width), k, worst, worst_indices)
         if scale == 0.0:
             scale = 1.0
-        threshold = max(tol * scale, 4.0 * NOISE * largest)
+        threshold = max(min(tol * scale, 4.0 * EXACT * largest), 4.0 * NOISE * largest)
         for s in range(k):
             indices[s] = worst_indices[s]
         kkt = BIG
@@ -173,7 +192,10 @@ def code_all(
                 working[indices[s]] = 1
                 d2[s] = squared_distance(x, D[indices[s]])
                 local_scale = max(local_scale, beta * np.sqrt(d2[s]))
-            local_kkt = solve_local_qp(k, beta, tol, space) * (local_scale if local_scale > 0.0 else 1.0)
+            local_kkt = solve_local_qp(k, beta, tol, attempt > 0, space)
+            if local_kkt > tol:
+                local_kkt = solve_carefully(x, D, indices, k, beta, tol, z, local_gradient)
+            local_kkt *= local_scale if local_scale > 0.0 else 1.0
             gradient_everywhere(all_d2, indices, z, k, h, table, centred, point, gradient)
             # nu from the largest code, where the two gradients must agree.
             anchor = 0
@@ -196,12 +218,15 @@ def code_all(
             for s in range(k):
                 if z[s] != 0.0:
                     indices[kept] = indices[s]
+                    z[kept] = z[s]
                     kept += 1
             if kept == width:
                 break
             for s in range(min(found, width - kept)):
                 indices[kept] = worst_indices[s]
+                z[kept] = 0.0
                 kept += 1
             k = kept
         out_kkt[i] = kkt
+        sort_ascending(indices, z, k)
         out_counts[i] = write_codes(z, indices, k, out_indices[i], out_values[i])

@@ -13,6 +13,9 @@ import numpy as np
 
 from ddlcn.engines.compile import inlined
 
+# Where keys may be wrong by this much their squares do not fit into float32, and it is of no use.
+HOPELESS = 1e25
+
 
 @inlined
 def squared_distance(x: Any, v: Any) -> float:
@@ -26,7 +29,7 @@ def squared_distance(x: Any, v: Any) -> float:
 
 @inlined
 def keep_smallest(value: float, index: int, limit: int, size: int, values: Any, indices: Any) -> int:
-    """Offer a value to an ascending list of the `limit` smallest so far; equals stay behind. Returns the list's size."""
+    """Offer a value to an ascending list of the `limit` smallest so far; equals stay behind. Returns its size."""
     if size < limit:
         size += 1
     elif value >= values[size - 1]:
@@ -51,82 +54,107 @@ def rank(values: Any, size: int, limit: int, ranks: Any) -> int:
         for b in range(size):
             count += one if values[b] < value else zero
         ranks[a] = count
-        below += count < limit
+        below += int(count < limit)
     return below
 
 
-@inlined
-def shortlist(h: Any, half_norms: Any, k: int, lows: Any, ranks: Any, keys: Any, indices: Any) -> int:
-    """Candidates for the k + 1 nearest atoms: keys (half_norms - h, which orders by distance) and indices; their number.
+def count_lanes(k: int) -> int:
+    """How many lanes the search for the k nearest works with: the width of H must be a multiple of it.
 
-    The keys are folded in half, minimum on minimum, until 2 to 4 (k + 1) lanes are left. The (k + 1)-th smallest lane
-    bounds the (k + 1)-th smallest key, so only lanes up to it are searched: no sorting and hardly a branch, which is
-    what keeps the search cheaper than the product H.
+    Twice as many as neighbours keep the shortlist short (about 4/3 k), whole vectors keep it fast.
     """
-    n_atoms = h.shape[0]
-    n_lanes, n_padded = n_atoms, 1
-    while n_lanes >= 4 * (k + 1):
-        n_lanes = (n_lanes + 1) // 2
-        n_padded *= 2
-    n_padded *= n_lanes
-    for j in range(n_atoms):
-        lows[j] = half_norms[j] - h[j]
-    for j in range(n_atoms, n_padded):
-        lows[j] = np.float32(3e38)
-    width = n_padded
-    while width > n_lanes:
-        width //= 2
-        for j in range(width):
-            lows[j] = min(lows[j], lows[j + width])
-    bound = np.float32(-3e38)
-    rank(lows, n_lanes, k, ranks)
-    for l in range(n_lanes):
-        bound = max(bound, lows[l] if ranks[l] <= k else np.float32(-3e38))
-    found = 0
-    for l in range(n_lanes):
-        if lows[l] <= bound:
-            for j in range(l, n_atoms, n_lanes):
-                key = half_norms[j] - h[j]
-                if key <= bound:
-                    keys[found] = key
-                    indices[found] = j
-                    found += 1
-    return found
+    return (2 * (k + 1) + 15) // 16 * 16
+
+
+@inlined
+def shortlist(h: Any, half_norms: Any, k: int, lows: Any, bits: Any, ranks: Any, keys: Any, indices: Any) -> int:
+    """Candidates for the k + 1 nearest atoms, ascending: keys (half_norms - h, ordered as distances); their number.
+
+    h and half_norms are (depth, lanes), atom by atom; `bits` is a view of `lows` as integers. The (k + 1)-th smallest
+    of the lanes' minima bounds the (k + 1)-th smallest key, so the keys up to it are picked, without a branch on any
+    single one: mispredicted branches would cost more than the product H. The bound is left in lows[lanes].
+    """
+    depth, lanes = h.shape
+    for l in range(lanes):
+        lows[l] = half_norms[0, l] - h[0, l]
+    for d in range(1, depth):
+        for l in range(lanes):
+            lows[l] = min(lows[l], half_norms[d, l] - h[d, l])
+    rank(lows, lanes, k, ranks)
+    for l in range(lanes):  # a float's bits, as an integer of the same order: maxima of those vectorise
+        bits[l] = bits[l] ^ ((bits[l] >> 31) & 0x7FFFFFFF)
+    most = bits[0]
+    for l in range(lanes):
+        most = max(most, bits[l] if ranks[l] <= k else np.int32(-0x7FFFFFFF))
+    bits[0] = most ^ ((most >> 31) & 0x7FFFFFFF)
+    bound = lows[0]
+    found = np.uint64(0)  # unsigned, so that nothing is spent on indices counted from the end
+    for d in range(depth):
+        here = False
+        for l in range(lanes):
+            here |= half_norms[d, l] - h[d, l] <= bound
+        if here:
+            for l in range(lanes):
+                key = half_norms[d, l] - h[d, l]
+                keys[found] = key
+                indices[found] = d * lanes + l
+                found += np.uint64(key <= bound)
+    lows[lanes] = bound
+    return int(found)
+
+
+@inlined
+def sort_ascending(indices: Any, values: Any, size: int) -> None:
+    """Sort by index, values alongside. For few entries."""
+    for s in range(1, size):
+        for t in range(s, 0, -1):
+            if indices[t] > indices[t - 1]:
+                break
+            indices[t], indices[t - 1] = indices[t - 1], indices[t]
+            values[t], values[t - 1] = values[t - 1], values[t]
+
+
+@inlined
+def nearest_of_all(x: Any, D: Any, k: int, indices: Any, d2: Any) -> None:
+    """As `nearest`, by the distance to every atom."""
+    size = 0
+    for j in range(D.shape[0]):
+        size = keep_smallest(squared_distance(x, D[j]), j, k, size, d2, indices)
+    sort_ascending(indices, d2, k)
 
 
 @inlined
 def nearest(
     x: Any, D: Any, h: Any, half_norms: Any, k: int, margin: float,
-    lows: Any, ranks: Any, keys: Any, candidates: Any, indices: Any, d2: Any,
+    lows: Any, bits: Any, ranks: Any, keys: Any, sorted_keys: Any, candidates: Any, indices: Any, d2: Any,
 ) -> None:  # fmt: skip
-    """Exactly the k nearest atoms of x: indices (k,), and d2 (k,) in float64; ties go to the lower index.
+    """Exactly the k nearest atoms of x, ascending: indices (k,), and d2 (k,) in float64; ties go to the lower index.
 
-    `margin` bounds the error of a key. If the gap between the k-th key and the next is wider than the errors can be, the
-    set is certain. If not, all atoms within the gap are ranked by their distance in float64.
+    `margin` bounds the error of a key. If the gap between the k-th key and the next is wider than the errors can be,
+    the set is certain. If not, all atoms within the gap are ranked by their distance in float64.
     """
-    n_atoms = h.shape[0]
-    if k == n_atoms:
-        for j in range(k):
-            indices[j] = j
-            d2[j] = squared_distance(x, D[j])
+    depth, lanes = h.shape
+    if not margin < HOPELESS:
+        nearest_of_all(x, D, k, indices, d2)
         return
-    found = shortlist(h, half_norms, k, lows, ranks, keys, candidates)
+    found = shortlist(h, half_norms, k, lows, bits, ranks, keys, candidates)
     certain = rank(keys, found, k, ranks) == k
-    last, following, size = np.float32(-3e38), np.float32(3e38), 0
+    sorted_keys[k - 1], sorted_keys[k] = np.float32(3e38), np.float32(-3e38)  # for ties, which leave gaps
+    size = np.uint64(0)
     for a in range(found):
-        if ranks[a] < k:
-            last = max(last, keys[a])
-            if size < k:
-                indices[size] = candidates[a]
-                size += 1
-        else:
-            following = min(following, keys[a])
-    reach = np.float64(last) + 2.0 * margin
-    if certain and np.float64(following) > reach:
+        place = np.uint64(ranks[a])
+        sorted_keys[place] = keys[a]
+        indices[min(size, np.uint64(k))] = candidates[a]
+        size += np.uint64(place < np.uint64(k))
+    if certain and np.float64(sorted_keys[k]) > np.float64(sorted_keys[k - 1]) + 2.0 * margin:
         for s in range(k):
-            d2[s] = squared_distance(x, D[indices[s]])
+            d2[s] = squared_distance(x, D[np.uint64(indices[s])])
         return
-    size = 0
-    for j in range(n_atoms):
-        if np.float64(half_norms[j] - h[j]) <= reach:
-            size = keep_smallest(squared_distance(x, D[j]), j, k, size, d2, indices)
+    reach = np.float64(lows[lanes]) + 2.0 * margin
+    count = 0
+    for d in range(depth):
+        for l in range(lanes):
+            if np.float64(half_norms[d, l] - h[d, l]) <= reach:
+                j = d * lanes + l
+                count = keep_smallest(squared_distance(x, D[j]), j, k, count, d2, indices)
+    sort_ascending(indices, d2, k)

@@ -1,0 +1,188 @@
+"""The benchmarks' own tools, at tiny sizes: what they print must be what they measured."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+if str(CHECKOUT) not in sys.path:  # benchmarks/ is not installed, it is run from the checkout
+    sys.path.insert(0, str(CHECKOUT))
+
+from benchmarks import data, encoding, learning, memory, recognition, sift, timing  # noqa: E402
+from ddlcn import encode  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def faces() -> data.Faces:
+    return data.synthetic_faces(n_people=2, n_lights=2, shape=(64, 56))
+
+
+@pytest.fixture(scope="module")
+def X(faces):
+    return data.describe(faces.images, 250)
+
+
+@pytest.mark.parametrize("name", ["__main__", "pipeline", "rivals"])
+def test_modules_import(name):
+    assert importlib.import_module(f"benchmarks.{name}").__doc__
+
+
+def test_synthetic_faces_differ_and_repeat(faces):
+    assert faces.images.shape == (4, 64, 56)
+    assert faces.images.dtype == np.uint8
+    assert "SYNTHETIC" in faces.source
+    assert faces.people.tolist() == ["person00", "person00", "person01", "person01"]
+    again = data.synthetic_faces(n_people=2, n_lights=2, shape=(64, 56))
+    np.testing.assert_array_equal(faces.images, again.images)
+    assert not np.array_equal(faces.images[0], faces.images[1])
+
+
+def test_descriptors_of_synthetic_faces_look_like_sift(X):
+    assert X.shape == (250, 128)
+    assert X.dtype == np.float32
+    assert X.min() >= 0
+    norms = np.linalg.norm(X, axis=1)
+    assert norms.max() <= 1 + 1e-5
+    assert norms.mean() > 0.7  # most patches are not flat
+
+
+def test_too_few_images_are_an_error(faces):
+    with pytest.raises(ValueError, match="pass more images"):
+        data.describe(faces.images, 10**6)
+
+
+def test_shared_data_is_used_only_where_nothing_is_set(monkeypatch, tmp_path):
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    monkeypatch.setattr(data, "CHECKOUT", tmp_path / "main")
+    monkeypatch.setenv("DDLCN_DATA", "elsewhere")
+    data.point_to_shared_data()
+    assert os.environ["DDLCN_DATA"] == "elsewhere"
+    monkeypatch.setenv("DDLCN_DATA", "")
+    data.point_to_shared_data()
+    assert os.environ["DDLCN_DATA"] == str(tmp_path / "shared" / "data")
+
+
+def test_contenders_take_turns_and_the_best_time_counts():
+    calls = []
+    pauses = iter([0.0, 0.03, 0.005])  # warm-up, then two rounds
+
+    def a() -> None:
+        calls.append("a")
+        time.sleep(next(pauses))
+
+    best = timing.time_in_turns({"a": a, "b": lambda: calls.append("b")}, repeats=2)
+    assert calls == ["a", "b"] * 3
+    assert 0.005 <= best["a"] < 0.03
+    assert best["b"] < best["a"]
+
+
+def test_verdicts():
+    at_least, at_most = timing.Bar(">=", 2.0), timing.Bar("<=", 3.5)
+    rows = [
+        timing.Row("a", 1, "", "", 2.0, at_least),
+        timing.Row("b", 1, "", "", 1.9, at_least),
+        timing.Row("c", 1, "", "", 3.5, at_most),
+        timing.Row("d", 1, "", "", 3.6, at_most),
+        timing.Row("e", 1, "", "peer not installed", None, at_least),
+        timing.Row("f", 1, "", "", 0.1, None),
+    ]
+    assert [row.verdict for row in rows] == ["ok", "SHORT", "ok", "SHORT", "", ""]
+    assert timing.count_short(rows) == 2
+
+
+def test_table_shows_ratio_bar_and_verdict():
+    rows = [timing.Row("encode", 2, "10k codes/s", "peer 1k /s", 10.04, timing.Bar(">=", 15))]
+    text = io.StringIO()
+    Console(file=text, width=150).print(timing.make_table("title", rows))
+    line = next(line for line in text.getvalue().splitlines() if "encode" in line)
+    assert [cell.strip() for cell in line.strip("│").split("│")] == [
+        "encode", "2", "10k codes/s", "peer 1k /s", "10.0", ">= 15", "SHORT",
+    ]  # fmt: skip
+
+
+def test_encoding_rows(X, monkeypatch):
+    monkeypatch.setattr(encoding, "spams", None)
+    bars = {name: timing.Bar(">=", 0.0) for name in ("against_spams", "against_product", "against_one_thread")}
+    rows = encoding.compare_encoding(X[:60], X[60:90], 0.02, 5, n_spams=20, n_sklearn=5, repeats=1, **bars)
+    by_other = {row.other.rsplit(" ", 2)[0]: row for row in rows if row.threads == 1}
+    assert by_other["X V^T alone"].verdict == "ok"
+    assert by_other["scikit-learn lasso_cd"].ratio > 0
+    assert [row.ratio for row in rows if timing.NOT_INSTALLED in row.other] == [None, None, None]
+    assert rows[-1].threads == 2
+    assert rows[-1].verdict == "ok"
+
+
+def test_spams_gets_the_same_problem(X):
+    """Its codes satisfy the optimality conditions of the weighted problem with weights beta * distance."""
+    spams = pytest.importorskip("spams")
+    x, atoms, weights = (a.astype(np.float64, order="F") for a in encoding.prepare_for_spams(X[:20], X[20:60]))
+    beta = 0.05
+    codes = spams.lassoWeighted(
+        x, atoms, weights, L=-1, lambda1=beta, mode=encoding.SPAMS_PENALTY, pos=False, numThreads=1
+    ).toarray()
+    slope = atoms.T @ (x - atoms @ codes)  # (atoms, n)
+    assert np.all(np.abs(slope) <= beta * weights + 1e-6)
+    used = codes != 0
+    assert used.any()
+    np.testing.assert_allclose(slope[used], (beta * weights * np.sign(codes))[used], atol=1e-6)
+
+
+def test_distances_are_those_of_the_coder(X):
+    zeta = encoding.distances(X[:5], X[5:12])
+    np.testing.assert_allclose(zeta, np.linalg.norm(X[:5, None] - X[None, 5:12], axis=2), atol=1e-6)
+    nearest = encode(X[:5], X[5:12], n_neighbors=1, n_jobs=1).codes.indices
+    np.testing.assert_array_equal(nearest, zeta.argmin(axis=1))
+
+
+def test_evaluators_of_dictionaries_agree(X, monkeypatch):
+    pytest.importorskip("spams")
+    by_spams = learning.evaluate(X, X[:6])
+    monkeypatch.setattr(learning, "spams", None)
+    assert learning.evaluate(X, X[:6]) == pytest.approx(by_spams, rel=1e-5)
+    assert learning.evaluate(X, X[:12]) < by_spams
+
+
+def test_bars_of_learning_are_set_against_the_harder_spams_run(X, monkeypatch):
+    """Decrease against float64, which does not break down; time against float32, which is faster."""
+    pytest.importorskip("spams")
+    monkeypatch.setattr(learning, "MAX_ITER", 3)
+    rows = learning.compare_learning(X, 4, spams_short=1, sklearn_batches=1, repeats=1)
+    with_bar = [(row.what.rsplit(" ", 1)[1], row.other) for row in rows if row.bar is not None]
+    assert [what for what, _ in with_bar] == ["decrease", "time"]
+    assert "float64, 3 batches" in with_bar[0][1]
+    assert "float32, 3 batches" in with_bar[1][1]
+    assert all(row.ratio > 0 for row in rows)
+
+
+def test_keypoints_lie_on_our_grid(faces):
+    pytest.importorskip("cv2")
+    from PIL import Image
+
+    from ddlcn import DenseSIFT
+
+    image = np.asarray(Image.fromarray(faces.images[0]).resize((sift.WIDTH, sift.HEIGHT)))
+    (ours,) = DenseSIFT(patch_size=sift.PATCH, step=sift.STEP, n_jobs=1).transform([image])
+    np.testing.assert_allclose([point.pt for point in sift.place_keypoints()], ours.xy)
+
+
+def test_memory_of_one_transform(X, faces):
+    use = memory.measure(X[:30], list(faces.images), 5, 0.05, n_jobs=1)
+    assert use.output > 0
+    assert use.beyond_output < 200e6
+    assert memory.memory_peak() >= memory.memory_now() * 0.9
+
+
+def test_split_takes_the_same_number_of_each_class():
+    labels = np.repeat(["a", "b"], [7, 5])
+    train, test = recognition.split(labels, 3, seed=0)
+    assert [int((labels[train] == label).sum()) for label in ("a", "b")] == [3, 3]
+    assert sorted([*train, *test]) == list(range(12))
