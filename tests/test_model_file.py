@@ -124,3 +124,10 @@ def test_an_unfitted_model_cannot_be_saved(tmp_path):
 
     with pytest.raises(NotFittedError):
         DDLCNClassifier().save(tmp_path / "m.ddlcn")
+
+
+def test_others_may_read_the_file(path):
+    """As any file that is written plainly: the umask decides, not the way through a temporary file."""
+    plain = path.with_name("plain")
+    plain.write_bytes(b"")
+    assert path.stat().st_mode == plain.stat().st_mode

@@ -51,15 +51,12 @@ def test_pooling_equals_the_definition(pyramid, power):
     plus, minus = rng.uniform(1, 2, n_atoms), rng.uniform(0, 1, n_atoms)
     codes = [rng.normal(size=(n, n_atoms)) * (rng.random((n, n_atoms)) < 0.6) for n in sizes]
     xy = [
-        np.round(rng.uniform(0, 1, (n, 2)) * (s[1] - 1, s[0] - 1) * 2) / 2
-        for n, s in zip(sizes, shapes, strict=True)
+        np.round(rng.uniform(0, 1, (n, 2)) * (s[1] - 1, s[0] - 1) * 2) / 2 for n, s in zip(sizes, shapes, strict=True)
     ]
     cells = np.concatenate([assign_cells(p, s, pyramid) for p, s in zip(xy, shapes, strict=True)])
     starts = np.cumsum([0, *sizes])
     features = pool(make_block(np.concatenate(codes)), cells, starts, pyramid, plus, minus, power)
-    expected = [
-        pool_slowly(*item, pyramid, plus, minus, power) for item in zip(codes, xy, shapes, strict=True)
-    ]
+    expected = [pool_slowly(*item, pyramid, plus, minus, power) for item in zip(codes, xy, shapes, strict=True)]
     np.testing.assert_allclose(features.toarray(), expected, atol=1e-6)
     assert features.has_sorted_indices or sparse.csr_array(features).has_canonical_format
 
@@ -74,9 +71,7 @@ def test_an_atom_that_all_descriptors_of_a_cell_use_may_pool_to_a_negative_numbe
 
 def test_a_descriptor_that_does_not_use_an_atom_counts_as_zero():
     codes = make_block(np.array([[-0.5, 1.5], [0.0, 1.0]]))
-    features = pool(
-        codes, np.zeros((2, 1), np.int32), np.array([0, 2]), (1,), np.ones(2), np.ones(2)
-    ).toarray()[0]
+    features = pool(codes, np.zeros((2, 1), np.int32), np.array([0, 2]), (1,), np.ones(2), np.ones(2)).toarray()[0]
     expected = np.array([0, 1.5, 0.5, -1.0])  # max z, then max -z
     np.testing.assert_allclose(features, expected / np.linalg.norm(expected), rtol=1e-6)
 

@@ -12,8 +12,7 @@ def test_rows_come_out_as_they_went_in():
     rng = np.random.default_rng(0)
     # The first block is empty and later ones are fuller, so that room runs out again and again.
     blocks = [
-        sparse.random_array((4, 50), density=d, format="csr", dtype=np.float32, rng=rng)
-        for d in (0, 0.01, 0.2, 0.9)
+        sparse.random_array((4, 50), density=d, format="csr", dtype=np.float32, rng=rng) for d in (0, 0.01, 0.2, 0.9)
     ]
     stack = GrowingCSR(16, 50)
     for block in blocks:

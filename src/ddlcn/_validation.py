@@ -36,9 +36,7 @@ def check_matrix(name: str, value: Any, what: str, n_columns: int | None = None)
             f"{name} has rows of width {array.shape[1]} where {n_columns} is needed: "
             f"descriptors and atoms must have the same width"
         )
-    array = np.ascontiguousarray(
-        array, dtype=array.dtype if array.dtype in (np.float32, np.float64) else np.float64
-    )
+    array = np.ascontiguousarray(array, dtype=array.dtype if array.dtype in (np.float32, np.float64) else np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity: remove or repair those rows first")
     return array
@@ -55,9 +53,7 @@ def check_number(name: str, value: Any, minimum: float = 0.0, *, above: bool = F
     """`value` as a finite float of at least (`above`: more than) `minimum`."""
     bad = isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value))
     if bad or value < minimum or (above and value == minimum):
-        raise ValueError(
-            f"{name} must be a number {'above' if above else 'of at least'} {minimum:g}; got {value!r}"
-        )
+        raise ValueError(f"{name} must be a number {'above' if above else 'of at least'} {minimum:g}; got {value!r}")
     return float(value)
 
 

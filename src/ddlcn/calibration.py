@@ -106,9 +106,7 @@ def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
     for train, test in folds.split(gram, y):
         inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
         if problem.kind == "libsvm":
-            decisions[test] = fit_pairs(inside, y[train], problem.C, problem.weights).decision_function(
-                across
-            )
+            decisions[test] = fit_pairs(inside, y[train], problem.C, problem.weights).decision_function(across)
         else:
             dual = fit_dual(inside, y[train], n_classes, problem.C, problem.weights, n_jobs)
             values = across @ dual + dual.sum(axis=0)

@@ -155,9 +155,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         show = self.verbose > 0
 
         by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, choice_seed)
-        layer1 = learn_layer1(
-            by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show
-        )
+        layer1 = learn_layer1(by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show)
         sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1))
         self.dictionaries_ = [layer1, *learn_deep_layers(layer1, sizes, self.l1_radius, deep_seed)]
 
@@ -166,9 +164,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
         gram = gram_matrix(F) if len(named) <= MAX_GRAM_IMAGES else None
         self._machine = fit_svm(F, gram, labels, n_classes, self.C, self.svm, weights, self.n_jobs)
-        self._calibrator = Calibrator.prepare(
-            F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed
-        )
+        self._calibrator = Calibrator.prepare(F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed)
         return self
 
     def predict(self, images: Any) -> Array:
@@ -289,9 +285,7 @@ def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list):
         return (value,) * n_layers
     if len(value) != n_layers:
-        raise ValueError(
-            f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer"
-        )
+        raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
     return tuple(value)
 
 

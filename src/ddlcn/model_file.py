@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,15 +35,16 @@ def save_model(model: DDLCNClassifier, path: str | os.PathLike[str]) -> None:
         {"ddlcn": json.dumps(header, default=_plain)},
     )
     goal = Path(path)
-    with tempfile.NamedTemporaryFile(dir=goal.parent, prefix=f".{goal.name}.", delete=False) as file:
-        try:
+    beside = goal.with_name(f".{goal.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            os.replace(file.name, goal)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        os.replace(beside, goal)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def load_model(path: str | os.PathLike[str]) -> DDLCNClassifier:
@@ -71,9 +71,7 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} does not exist: give the path of a file that DDLCNClassifier.save wrote"
-        )
+        raise FileNotFoundError(f"{path} does not exist: give the path of a file that DDLCNClassifier.save wrote")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -99,9 +99,7 @@ class Network:
         codes = self._encode(np.concatenate([self._values(d) for d in described]))
         cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
         starts = np.cumsum([0] + [len(d) for d in described])
-        return pool(
-            codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine
-        )
+        return pool(codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine)
 
     def _values(self, descriptors: Descriptors) -> Array:
         atoms = self._dictionaries[0]

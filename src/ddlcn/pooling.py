@@ -30,9 +30,7 @@ def count_cells(pyramid: tuple[int, ...]) -> int:
     return sum(level * level for level in pyramid)
 
 
-def assign_cells(
-    xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[int, ...]
-) -> NDArray[np.int32]:
+def assign_cells(xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[int, ...]) -> NDArray[np.int32]:
     """The cell of every descriptor on every level.
 
     Parameters

@@ -34,9 +34,7 @@ def collapsed_gram(codes, xy, deep, power=1.0, without_n=False):
     cells = np.concatenate([assign_cells(p, (30, 30), PYRAMID) for p in xy])
     starts = np.cumsum([0] + [len(c) for c in codes])
     minus = np.zeros_like(N) if without_n else np.sqrt(N)
-    features = pool(
-        make_block(np.concatenate(codes)), cells, starts, PYRAMID, np.sqrt(P), minus, power
-    ).toarray()
+    features = pool(make_block(np.concatenate(codes)), cells, starts, PYRAMID, np.sqrt(P), minus, power).toarray()
     return features.astype(np.float64) @ features.T
 
 
@@ -80,9 +78,7 @@ def test_the_explicit_layout_of_two_layers():
     assert augment(z, [gamma]).toarray()[0].tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("sizes", "length"), [((6,), 6), ((6, 5), 36), ((6, 5, 4), 156), ((6, 5, 4, 3), 516)]
-)
+@pytest.mark.parametrize(("sizes", "length"), [((6,), 6), ((6, 5), 36), ((6, 5, 4), 156), ((6, 5, 4, 3), 516)])
 def test_the_explicit_length(sizes, length):
     codes, _, deep = random_network(len(sizes))
     assert augment(codes[0], deep).shape[1] == length
@@ -100,9 +96,7 @@ def test_reconstruct_replaces_atoms_by_their_approximations():
     np.testing.assert_allclose(layers[1], Z @ (G2 @ dictionaries[1]))
     np.testing.assert_allclose(layers[2], Z @ (G2 @ (G3 @ dictionaries[2])))
     assert [G2.shape, G3.shape] == [(12, 6), (6, 4)]
-    np.testing.assert_allclose(
-        G2, encode(dictionaries[0], dictionaries[1], beta=0.2, n_neighbors=4).codes.toarray()
-    )
+    np.testing.assert_allclose(G2, encode(dictionaries[0], dictionaries[1], beta=0.2, n_neighbors=4).codes.toarray())
 
 
 def test_reconstruct_needs_one_code_per_deeper_layer():

@@ -94,9 +94,7 @@ def test_resolve_deep_atoms_names_what_is_wrong(deep_atoms, n_layers, message):
 
 
 def test_bad_layer_input_is_named(classes):
-    with pytest.raises(
-        ValueError, match="descriptors_by_class is empty: pass one array of descriptors for each"
-    ):
+    with pytest.raises(ValueError, match="descriptors_by_class is empty: pass one array of descriptors for each"):
         learn_layer1([], 5)
     with pytest.raises(ValueError, match="descriptors_by_class.1. has rows of width 4 where 16 is needed"):
         learn_layer1([classes[0], np.ones((3, 4))], 5)

@@ -14,9 +14,7 @@ def code(X, V, radius):
     n, width = len(X), min(V.shape)
     indptr, indices = np.empty(n + 1, np.int64), np.empty(n * width, np.int32)
     values, explained = np.empty(n * width), np.empty(n)
-    unfinished = code_l1_ball(
-        V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), indptr, indices, values, explained
-    )
+    unfinished = code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), indptr, indices, values, explained)
     Z = np.zeros((n, len(V)))
     for i in range(n):
         support = indices[indptr[i] : indptr[i + 1]]

@@ -129,9 +129,7 @@ def test_mirroring_permutes_cells_and_orientations():
     image = textured(40, 40)
     base, mirrored = DenseSIFT(), DenseSIFT().describe(image[:, ::-1]).values
     side = len(place_grid(40, 16, 6))
-    blocks = base.describe(image).values.reshape(
-        side, side, 4, 4, 8
-    )  # row, column, cell column, cell row, angle
+    blocks = base.describe(image).values.reshape(side, side, 4, 4, 8)  # row, column, cell column, cell row, angle
     flipped = blocks[:, ::-1, ::-1][..., (4 - np.arange(8)) % 8].reshape(-1, 128)
     np.testing.assert_allclose(mirrored, flipped, atol=1e-5)
 

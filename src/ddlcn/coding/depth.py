@@ -103,9 +103,7 @@ def augment(codes: Any, deep_codes: Sequence[Any]) -> Any:
     n_atoms, width = rows.shape
     # Block diagonal: row j of the spread holds the coefficients of atom j in atom j's own columns.
     columns = np.arange(n_atoms * width)
-    spread = sparse.csr_array(
-        (rows.ravel(), columns, np.arange(n_atoms + 1) * width), shape=(n_atoms, n_atoms * width)
-    )
+    spread = sparse.csr_array((rows.ravel(), columns, np.arange(n_atoms + 1) * width), shape=(n_atoms, n_atoms * width))
     return sparse.csr_array(codes @ spread)
 
 
@@ -140,7 +138,5 @@ def _split(gamma: Any, power: float) -> tuple[Any, Any]:
     gamma = sparse.csr_array(gamma)
     powers = np.abs(gamma.data) ** power
     parts = (powers * (gamma.data > 0), powers * (gamma.data < 0))
-    positive, negative = (
-        sparse.csr_array((data, gamma.indices, gamma.indptr), shape=gamma.shape) for data in parts
-    )
+    positive, negative = (sparse.csr_array((data, gamma.indices, gamma.indptr), shape=gamma.shape) for data in parts)
     return positive, negative

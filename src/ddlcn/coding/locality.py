@@ -8,6 +8,7 @@ dictionary needs to be prepared once, and codes one block; the fused pipeline of
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,18 +26,11 @@ from ddlcn.engines import get_engine
 MAX_TABLE_ATOMS = 2048
 # Descriptors per block: the block of X D^T for 570 atoms then stays in a core's own cache.
 BLOCK = 256
+# Dictionaries beyond this, or below its inverse, are scaled to about 1: squares must fit into float32.
+LARGE = 1e6
 
+# What a thread keeps for its next block: fresh pages of memory would cost more than a tenth of the coding.
 _scratch = threading.local()
-
-
-def _multiply(X: NDArray[Any], A: NDArray[Any]) -> NDArray[Any]:
-    """X A^T, in an array that this thread keeps for the next block: fresh pages would cost 5% of the coding."""
-    size = X.shape[0] * A.shape[0]
-    buffer = getattr(_scratch, "buffer", None)
-    if buffer is None or buffer.size < size or buffer.dtype != A.dtype:
-        buffer = _scratch.buffer = np.empty(size, A.dtype)
-    product: NDArray[Any] = np.matmul(X, A.T, out=buffer[:size].reshape(X.shape[0], A.shape[0]))
-    return product
 
 
 class CodeBlock(NamedTuple):
@@ -46,6 +40,16 @@ class CodeBlock(NamedTuple):
     values: NDArray[np.float64]  # (n, width)
     counts: NDArray[np.int32]  # (n,)
     kkt: NDArray[np.float64]  # (n,)
+
+
+def _borrow(name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
+    """An array that belongs to this thread until it borrows under the same name again; what it holds is undefined."""
+    size = math.prod(shape)
+    buffer = getattr(_scratch, name, None)
+    if buffer is None or buffer.size < size:
+        buffer = np.empty(size, dtype)
+        setattr(_scratch, name, buffer)
+    return buffer[:size].reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,11 @@ class LocalityCoder:
         engine: str = "auto",
     ) -> None:
         self._engine = get_engine(engine)
+        largest = float(np.abs(atoms).max())
+        self._unit = 1.0  # codes and certificates stay the same if atoms, descriptors and beta are divided by it
+        if largest > 0.0 and not 1.0 / LARGE <= largest <= LARGE:
+            self._unit = 2.0 ** round(math.log2(largest))
+            atoms, beta = atoms / self._unit, beta / self._unit
         self._atoms = atoms
         self._beta = beta
         self._tol = tol
@@ -103,10 +112,6 @@ class LocalityCoder:
         else:
             # The atoms of a basis are affinely independent, so at most m + 1 of them; a few more while they are tried.
             self.width = min(n_atoms, m + 2 + self._engine.N_GROW)
-        # Distances do not change when everything is moved, so the atoms' mean goes to the origin: nothing cancels.
-        self._mean = atoms.mean(axis=0, dtype=np.float64)
-        self._centred = atoms.astype(np.float64) - self._mean  # (atoms, m)
-        self._norms = np.einsum("ij,ij->i", self._centred, self._centred)  # (atoms,)
         self._table = np.empty((0, 0))
         if n_atoms <= MAX_TABLE_ATOMS:
             self._table = np.empty((n_atoms, n_atoms))
@@ -122,6 +127,13 @@ class LocalityCoder:
             norms = np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64)
             self._half_norms.ravel()[:n_atoms] = np.minimum(0.5 * norms, 3e38)
             self._largest_norm = float(np.sqrt(norms.max()))
+        else:
+            # Distances do not change when everything is moved, so the atoms' mean goes to the origin: less to round.
+            self._mean = atoms.mean(axis=0, dtype=np.float64)
+            self._atoms32 = (atoms - self._mean).astype(np.float32)  # (atoms, m)
+            self._norms = np.einsum("ij,ij->i", self._atoms32, self._atoms32)  # (atoms,)
+            self._largest_norm = float(np.sqrt(self._norms.max()))
+            self._table32 = self._table.astype(np.float32)
 
     def encode_block(self, X: NDArray[Any]) -> CodeBlock:
         """Code a block of descriptors (n, m), of the atoms' dtype, in the calling thread."""
@@ -129,29 +141,57 @@ class LocalityCoder:
         block = CodeBlock(
             np.empty((n, self.width), np.int32), np.empty((n, self.width)), np.empty(n, np.int32), np.empty(n)
         )
-        if self._k is not None:
-            with np.errstate(over="ignore", invalid="ignore"):  # the kernel does without H where it overflows
-                H = _multiply(X.astype(np.float32, copy=False), self._atoms32)
-            H = H.reshape(n, *self._half_norms.shape)  # (n, depth, lanes)
-            self._engine.code_nearest(
-                X, self._atoms, H, self._half_norms, self._largest_norm, self._table, self._centred,
-                self._k, self._beta, self._tol, *block,
-            )  # fmt: skip
-        else:
-            centred = X - self._mean  # (n, m) float64
-            H = _multiply(centred, self._centred)  # (n, atoms)
-            x_norms = np.einsum("ij,ij->i", centred, centred)
-            self._engine.code_all(
-                X, self._atoms, H, self._norms, self._table, self._centred, x_norms, self._beta, self._tol, *block
-            )
+        self._encode_into(X, block)
         return block
 
-    def pack(self, block: CodeBlock) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Indices and values of a block's codes, row after row without gaps: the arrays of a CSR matrix."""
-        size = int(block.counts.sum())
-        indices, values = np.empty(size, np.int32), np.empty(size)
+    def encode_packed(
+        self, X: NDArray[Any]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+        """As `encode_block`, with the rows one after the other: indices, values (codes,); counts, kkt (n,)."""
+        n = X.shape[0]
+        block = CodeBlock(
+            _borrow("indices", (n, self.width), np.int32),
+            _borrow("values", (n, self.width), np.float64),
+            np.empty(n, np.int32),
+            np.empty(n),
+        )
+        self._encode_into(X, block)
+        n_codes = int(block.counts.sum())
+        indices, values = np.empty(n_codes, np.int32), np.empty(n_codes)
         self._engine.pack_codes(block.indices, block.values, block.counts, indices, values)
-        return indices, values
+        return indices, values, block.counts, block.kkt
+
+    def _encode_into(self, X: NDArray[Any], block: CodeBlock) -> None:
+        for start in range(0, X.shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            x = X[rows] if self._unit == 1.0 else X[rows] / self._unit
+            out = (array[rows] for array in block)
+            if self._k is not None:
+                self._encode_nearest(x, self._k, *out)
+            else:
+                self._encode_all(x, *out)
+
+    def _encode_nearest(self, X: NDArray[Any], k: int, *out: NDArray[Any]) -> None:
+        H = _borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # the kernel does without H where it overflows
+            np.matmul(X.astype(np.float32, copy=False), self._atoms32.T, out=H)
+        H = H.reshape(-1, *self._half_norms.shape)  # (n, depth, lanes)
+        self._engine.code_nearest(
+            X, self._atoms, H, self._half_norms, self._largest_norm, self._table, k, self._beta, self._tol, *out
+        )
+
+    def _encode_all(self, X: NDArray[Any], *out: NDArray[Any]) -> None:
+        with np.errstate(over="ignore"):
+            centred = (X - self._mean).astype(np.float32)  # (n, m)
+            x_norms = np.einsum("ij,ij->i", centred, centred)
+        if not np.isfinite(x_norms).all():
+            raise ValueError("X holds descriptors 1e18 times as large as the atoms of D: bring them to one scale first")
+        H = _borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
+        np.matmul(centred, self._atoms32.T, out=H)  # (n, atoms)
+        self._engine.code_all(
+            X, self._atoms, H, self._norms, x_norms, self._largest_norm, self._table, self._table32, self._atoms32,
+            self._beta, self._tol, *out,
+        )  # fmt: skip
 
 
 def encode(
@@ -199,15 +239,8 @@ def encode(
 def _encode(X: NDArray[Any], coder: LocalityCoder, tol: float, n_atoms: int, n_jobs: int | None) -> CodingResult:
     """`encode`, of checked arguments and a prepared dictionary."""
     n = X.shape[0]
-    kkt, starts = np.empty(n), np.zeros(n + 1, np.int64)
-
-    def encode_part(start: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        block = coder.encode_block(X[start : start + BLOCK])
-        kkt[start : start + BLOCK] = block.kkt
-        starts[start + 1 : start + 1 + BLOCK] = block.counts
-        return coder.pack(block)
-
-    indices, values = zip(*map_threads(encode_part, range(0, n, BLOCK), n_jobs), strict=True)
-    np.cumsum(starts, out=starts)
-    codes = sparse.csr_array((np.concatenate(values), np.concatenate(indices), starts), shape=(n, n_atoms), copy=False)
+    parts = map_threads(lambda start: coder.encode_packed(X[start : start + BLOCK]), range(0, n, BLOCK), n_jobs)
+    indices, values, counts, kkt = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    codes = sparse.csr_array((values, indices, offsets), shape=(n, n_atoms), copy=False)
     return CodingResult(codes, kkt, bool(np.all(kkt <= tol)))

@@ -50,14 +50,10 @@ class ImageFolder:
         return len(self.paths)
 
     def __repr__(self) -> str:
-        return (
-            f"ImageFolder({len(self)} images, {len(self.class_names)} classes, {len(self.skipped)} skipped)"
-        )
+        return f"ImageFolder({len(self)} images, {len(self.class_names)} classes, {len(self.skipped)} skipped)"
 
 
-def load_folder(
-    folder: str | os.PathLike[str], on_error: str = "raise", n_jobs: int | None = None
-) -> ImageFolder:
+def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs: int | None = None) -> ImageFolder:
     """List the pictures of a folder that has one sub-folder per class.
 
     Hidden files and folders, files of other kinds, and pictures that lie in no class folder are passed over.
@@ -95,9 +91,7 @@ def load_folder(
             f"folder {str(root)!r} holds no class folders: put the images of each class into a sub-folder "
             f"named after it, such as {root.name or 'photos'}/cat/1.jpg"
         )
-    found = [
-        (path, class_folder.name) for class_folder in class_folders for path in _find_images(class_folder)
-    ]
+    found = [(path, class_folder.name) for class_folder in class_folders for path in _find_images(class_folder)]
 
     paths: list[Path] = []
     labels: list[str] = []

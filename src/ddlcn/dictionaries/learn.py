@@ -124,9 +124,7 @@ def learn_dictionary(
     if init is not None:
         init = check_matrix("init", init, "atom", X.shape[1])
         if init.shape[0] > n_atoms:
-            raise ValueError(
-                f"init has {init.shape[0]} atoms, more than n_atoms={n_atoms}: pass at most n_atoms rows"
-            )
+            raise ValueError(f"init has {init.shape[0]} atoms, more than n_atoms={n_atoms}: pass at most n_atoms rows")
     rng = np.random.default_rng(seed_sequence(random_state))
     with threadpool_limits(1, user_api="blas"):
         return learn(X, n_atoms, l1_radius, batch_size, max_iter, tol, init, rng)

@@ -96,3 +96,9 @@ def called(function: F) -> F:
     """Decorator for the large steps: compiled once and called, where inlining them would only slow the compiler."""
     compiled: Any = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
+
+
+def strict(function: F) -> F:
+    """Decorator for a check on other kernels' results: with NaN and infinity, as IEEE 754 has them."""
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]

@@ -145,8 +145,7 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         min_side = None if self.min_side is None else check_count("min_side", self.min_side)
         if max_side is not None and max_side < max(sizes):
             raise ValueError(
-                f"max_side={max_side} is smaller than patch_size={max(sizes)}: "
-                f"raise max_side or lower patch_size"
+                f"max_side={max_side} is smaller than patch_size={max(sizes)}: raise max_side or lower patch_size"
             )
         if max_side is not None and min_side is not None and min_side > max_side:
             raise ValueError(f"min_side={min_side} is larger than max_side={max_side}: lower min_side")

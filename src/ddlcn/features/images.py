@@ -135,9 +135,7 @@ def name_images(images: Iterable[AnyImage] | NDArray[Any]) -> Iterator[tuple[str
         Not read yet. Raises ValueError at its end if there was no image at all.
     """
     if isinstance(images, str | bytes | os.PathLike | Image.Image):
-        raise ValueError(
-            f"images must be a list of images; got a single {type(images).__name__}: pass [image]"
-        )
+        raise ValueError(f"images must be a list of images; got a single {type(images).__name__}: pass [image]")
     if isinstance(images, np.ndarray):
         is_list = images.ndim == 1 and images.dtype.kind in "OU"
         # A stack of grey pictures 1, 3 or 4 pixels wide is far less likely than one colour picture.
@@ -149,15 +147,11 @@ def name_images(images: Iterable[AnyImage] | NDArray[Any]) -> Iterator[tuple[str
             )
     elif not hasattr(images, "__iter__"):
         kind = type(images).__name__
-        raise ValueError(
-            f"images must be a list of paths, arrays or PIL images; got {kind}: pass [image, ...]"
-        )
+        raise ValueError(f"images must be a list of paths, arrays or PIL images; got {kind}: pass [image, ...]")
     return _number(images)
 
 
-def fit_size(
-    width: int, height: int, max_side: int | None, min_side: int, patch_size: int
-) -> tuple[int, int]:
+def fit_size(width: int, height: int, max_side: int | None, min_side: int, patch_size: int) -> tuple[int, int]:
     """The size (width, height) that a picture is resized to: see `read_image` for the rule."""
     short, long = max(1, min(width, height)), max(1, width, height)
     scale = max(1.0, max(min_side, patch_size) / short)
@@ -174,9 +168,7 @@ def _number(images: Iterable[AnyImage]) -> Iterator[tuple[str, AnyImage]]:
         raise ValueError("images is empty: pass at least one image")
 
 
-def _read_file(
-    path: str, max_side: int | None, min_side: int, patch_size: int
-) -> tuple[GreyImage, tuple[int, int]]:
+def _read_file(path: str, max_side: int | None, min_side: int, patch_size: int) -> tuple[GreyImage, tuple[int, int]]:
     """Grey values of a file, perhaps decoded at a fraction of its size, and the (width, height) to reach."""
     try:
         with Image.open(path) as picture:
@@ -268,9 +260,7 @@ def _grey_from_array(array: Any, name: str) -> GreyImage:
         grey = array.reshape(array.shape[:2]) / np.float32(white)
     else:
         grey = np.zeros(array.shape[:2], np.float32)
-        for channel, weight in enumerate(
-            LUMA
-        ):  # one at a time: no float copy of all colours of a large picture
+        for channel, weight in enumerate(LUMA):  # one at a time: no float copy of all colours of a large picture
             grey += array[..., channel] * np.float32(weight / white)
     if array.ndim == 3 and array.shape[2] == 4:
         alpha = array[..., 3] / np.float32(white)

@@ -1,6 +1,7 @@
 """The kernels for processors, compiled by numba on first use."""
 
-from ddlcn.engines.cpu.locality import N_GROW, code_all, code_nearest, measure_distances, pack_codes
+from ddlcn.engines.cpu.everywhere import N_GROW, code_all
+from ddlcn.engines.cpu.locality import code_nearest, measure_distances, pack_codes
 from ddlcn.engines.cpu.nearest import count_lanes
 from ddlcn.engines.cpu.pooling import pool_codes
 

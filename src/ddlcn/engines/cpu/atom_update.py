@@ -18,9 +18,7 @@ Floats = NDArray[Any]
 
 
 @kernel
-def add_statistics(
-    X: Floats, indptr: Any, indices: Any, values: Floats, weight: float, A: Floats, B: Floats
-) -> None:
+def add_statistics(X: Floats, indptr: Any, indices: Any, values: Floats, weight: float, A: Floats, B: Floats) -> None:
     """Add `weight` times the sums of a batch: A += weight * Z^T Z, B += weight * Z^T X.
 
     Parameters

@@ -13,22 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from ddlcn.engines.compile import FASTMATH
+from ddlcn.engines.compile import called, strict
 
 # A direction is new to the frame if orthogonalising leaves more of it than this: some roundings of float64.
 INDEPENDENT = 1e-14
 BIG = 1e300
 
 
-def outlined(function: Any) -> Any:
-    """Compiled by itself: what is called rarely should not swell the fast kernels."""
-    return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
-
-
-@outlined
+@called
 def inner(u: Any, v: Any) -> float:
     """The inner product of two rows."""
     total = 0.0
@@ -37,7 +31,7 @@ def inner(u: Any, v: Any) -> float:
     return total
 
 
-@outlined
+@called
 def extend_frame(R: Any, first: int, j: int, size: int, Q: Any, U: Any) -> bool:
     """Append v_j - v_first to the frame Q (size, m) and its coefficients as column `size` of U; whether it is new."""
     u = R[j] - R[first]
@@ -49,14 +43,14 @@ def extend_frame(R: Any, first: int, j: int, size: int, Q: Any, U: Any) -> bool:
             U[a, size] += part
             u -= part * Q[a]
     rest = np.sqrt(inner(u, u))
-    if rest <= INDEPENDENT * length:
+    if rest <= INDEPENDENT * length or size == R.shape[1]:
         return False
     U[size, size] = rest
     Q[size] = u / rest
     return True
 
 
-@outlined
+@called
 def back_substitute(U: Any, size: int, y: Any) -> None:
     """y <- inv(U) y, with U (size, size) upper triangular."""
     for a in range(size - 1, -1, -1):
@@ -65,7 +59,7 @@ def back_substitute(U: Any, size: int, y: Any) -> None:
         y[a] /= U[a, a]
 
 
-@outlined
+@called
 def aim(R: Any, w: Any, z: Any, sign: Any, basis: Any, n_basis: int, Q: Any, U: Any, step: Any) -> None:
     """step (n_basis,): from the codes as they are to the optimum of this basis with these signs."""
     size = n_basis - 1
@@ -88,7 +82,7 @@ def aim(R: Any, w: Any, z: Any, sign: Any, basis: Any, n_basis: int, Q: Any, U: 
         step[0] -= y[a]
 
 
-@outlined
+@called
 def advance(w: Any, z: Any, sign: Any, basis: Any, n_basis: int, step: Any, limit: float) -> int:
     """Move the codes along `step`, at most `limit` times it, until one vanishes: its place in the basis, or -1."""
     blocking = -1
@@ -103,10 +97,16 @@ def advance(w: Any, z: Any, sign: Any, basis: Any, n_basis: int, step: Any, limi
             z[basis[b]] += limit * step[b]
     if blocking >= 0:
         z[basis[blocking]] = 0.0
+    # What rounding took from the sum goes to the largest code: there may have been huge ones, of either sign.
+    total, largest = 0.0, basis[0]
+    for b in range(n_basis):
+        total += z[basis[b]]
+        largest = basis[b] if abs(z[basis[b]]) > abs(z[largest]) else largest
+    z[largest] += 1.0 - total
     return blocking
 
 
-@outlined
+@called
 def leave(R: Any, z: Any, sign: Any, basis: Any, n_basis: int, place: int, Q: Any, U: Any) -> int:
     """Take an atom out and build the frame anew, the largest code first. Returns the size of the basis."""
     sign[basis[place]] = 0.0
@@ -127,7 +127,17 @@ def leave(R: Any, z: Any, sign: Any, basis: Any, n_basis: int, place: int, Q: An
     return kept
 
 
-@outlined
+@strict
+def sums_to_one(z: Any, k: int) -> bool:
+    """Whether k codes are numbers, and sum to one: a dictionary may be so degenerate that a tableau breaks down."""
+    total, size = 0.0, 1.0
+    for s in range(k):
+        total += z[s]
+        size += abs(z[s])
+    return abs(total - 1.0) <= 1e-12 * size
+
+
+@called
 def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: float, z: Any, gradient: Any) -> float:
     """Solve on the atoms `indices` (k,). Leaves the codes in z and g - nu in gradient, and returns the certificate."""
     m = x.shape[0]
@@ -152,14 +162,15 @@ def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: floa
     noise = 1e-15 * np.sqrt(spread)
     basis[0], n_basis = first, 1
     z[first] = sign[first] = 1.0
-    kkt = BIG
+    kkt, best_kkt, best = BIG, BIG, np.empty(k)
     for attempt in range(100 + 10 * k):
         point, size = np.zeros(m), 0.0
         for b in range(n_basis):
             point += z[basis[b]] * R[basis[b]]
             size += abs(z[basis[b]])
-        nu = 0.0
+        nu, total = 0.0, 0.0
         for i in range(k):
+            total += z[i]
             gradient[i] = inner(R[i], point)
             nu += (gradient[i] + sign[i] * w[i]) / n_basis if sign[i] != 0.0 else 0.0
         j, worst, wrong = -1, max(min(0.25 * tol * scale, 1e-10 * spread), noise * np.sqrt(inner(point, point))), 0.0
@@ -172,7 +183,12 @@ def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: floa
                 kkt = max(kkt, abs(gradient[i]) - w[i])
                 if abs(gradient[i]) - w[i] > worst and not barred[i]:
                     j, worst = i, abs(gradient[i]) - w[i]
-        kkt = max(kkt, wrong) / scale
+        kkt = max(max(kkt, wrong) / scale, abs(total - 1.0))
+        if not sums_to_one(z, k):
+            break
+        if kkt < best_kkt:
+            best_kkt = kkt
+            best[:] = z[:k]
         if j < 0 and (wrong <= tol * scale or attempt > 50 + 10 * k):
             break
         if j >= 0:
@@ -203,4 +219,7 @@ def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: floa
             if place < 0 or n_basis == 1:
                 break
             n_basis = leave(R, z, sign, basis, n_basis, place, Q, U)
+    if best_kkt < kkt or not sums_to_one(z, k):  # it broke down, or was led astray: what was best on the way
+        kkt = best_kkt
+        z[:k] = best
     return kkt

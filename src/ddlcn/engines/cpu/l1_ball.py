@@ -71,9 +71,7 @@ def _drop(inverse: Floats, size: int, k: int) -> None:
 
 
 @inlined
-def _add(
-    G: Floats, support: Any, inverse: Floats, size: int, j: int, tol: float, b: Floats, rest: Floats
-) -> bool:
+def _add(G: Floats, support: Any, inverse: Floats, size: int, j: int, tol: float, b: Floats, rest: Floats) -> bool:
     """Add atom j to the inverse of G on the support, in place; False if it depends on the support."""
     pivot = float(G[j, j])
     for p in range(size):
@@ -106,7 +104,7 @@ def _add(
 @inlined
 def _largest(h: Floats) -> float:
     """max |h|."""
-    largest = h.dtype.type(0)
+    largest: float = h.dtype.type(0)
     for j in range(h.size):
         largest = max(largest, abs(h[j]))
     return largest

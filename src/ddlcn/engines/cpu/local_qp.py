@@ -7,10 +7,7 @@ Out: z (k,), exact, and its certificate. Because sum z = 1, squared distances ar
 C_ij = (v_i - x).(v_j - x) = (d2_i + d2_j - E_ij) / 2, and the gradient is C z = (d2 - E z + const) / 2, so nothing
 of the descriptors' width appears here and nothing cancels when x or the atoms lie far from the origin.
 
-The tableau (T (k, k), q (k,)) says how everything answers to everything: q_j is the code of an atom in the basis (those
-with a code) and the gradient g_j - nu of any other; T_ij is the change of q_i when the code (or gradient) of j moves by
-one. T is symmetric within codes and within gradients, skew between them. One principal pivot swaps an atom in or out.
-The multiplier nu of the sum-to-one constraint is always in the basis and never looked at: its row is not kept. A step:
+It works on the tableau of `tableau.py`. A step:
 
 1. price: the atom j outside the basis that promises the largest decrease among those with |g_j - nu| > w_j;
 2. drive: raise its code until its own optimality condition holds (then it enters), or until a code in the basis
@@ -27,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ddlcn.engines.compile import inlined
+from ddlcn.engines.cpu.tableau import extend_tableau, padded, pivot, restart_tableau, start_tableau
 
 # An atom counts as lying in the affine hull of the basis if its squared distance to it is below this part of the
 # atoms' squared spread: a hundred roundings of float64, so that a pivot keeps two digits and refinement the rest.
@@ -38,52 +36,6 @@ NOISE = 1e-15
 EXACT = 1e-10
 # Stands for infinity, which the kernels' arithmetic flags rule out.
 BIG = 1e300
-
-
-@inlined
-def padded(k: int) -> int:
-    """k rounded up to whole vectors. Loops run over the padding too: remainder loops cost more than the work itself."""
-    return (k + 7) // 8 * 8
-
-
-@inlined
-def start_tableau(E: Any, d2: Any, w: Any, k: int, first: int, T: Any, q: Any, sign: Any) -> None:
-    """The tableau of the basis {first}, z = (0, .., 1, .., 0): all inner products relative to v_first."""
-    width = padded(k)
-    for i in range(k):
-        e_i = E[i, first]
-        for j in range(width):
-            T[i, j] = 0.5 * (e_i + E[first, j] - E[i, j])
-        T[i, first] = 1.0
-    for j in range(width):
-        T[first, j] = -1.0  # z_first = 1 - (all others)
-        sign[j] = 0.0
-        q[j] = 0.5 * (d2[j] - d2[first] - E[first, j]) - w[first]
-    T[first, first] = 0.0
-    q[first] = 1.0
-    sign[first] = 1.0
-
-
-@inlined
-def pivot(T: Any, q: Any, k: int, p: int, sign: Any, row: Any) -> None:
-    """Principal pivot on atom p: it changes sides (code <-> gradient)."""
-    width = padded(k)
-    inverse = 1.0 / T[p, p]
-    q_p = q[p] * inverse
-    same = sign[p] * sign[p]
-    for j in range(width):
-        side = 1.0 if sign[j] * sign[j] == same else -1.0
-        q[j] -= side * T[p, j] * q_p
-        row[j] = T[p, j] * inverse
-    for i in range(k):  # over p too: cheaper than stepping round it, and overwritten below
-        factor = T[i, p]
-        for j in range(width):
-            T[i, j] -= factor * row[j]
-        T[i, p] = factor * inverse
-    for j in range(width):
-        T[p, j] = -row[j]
-    T[p, p] = inverse
-    q[p] = -q_p
 
 
 @inlined
@@ -168,8 +120,8 @@ def drive(
 
 
 @inlined
-def certify(E: Any, d2: Any, w: Any, k: int, z: Any, gradient: Any) -> float:
-    """The largest violation of optimality at z, from the problem's own data: nothing of the tableau is trusted.
+def certify(E: Any, d2: Any, w: Any, k: int, scale: float, z: Any, gradient: Any) -> float:
+    """The certificate of z, from the problem's own data: nothing of the tableau is trusted.
 
     Leaves g - nu in `gradient`. With g = C z: |g_j + w_j sign(z_j) - nu| for codes, max(|g_j - nu| - w_j, 0) for the
     others.
@@ -181,10 +133,11 @@ def certify(E: Any, d2: Any, w: Any, k: int, z: Any, gradient: Any) -> float:
         half = 0.5 * z[l]
         for i in range(width):
             gradient[i] -= half * E[l, i]
-    nu, n_codes = 0.0, 0.0
+    nu, n_codes, total = 0.0, 0.0, 0.0
     for i in range(k):
         pull = gradient[i] + (w[i] if z[i] > 0.0 else -w[i])
         nu += pull if z[i] != 0.0 else 0.0
+        total += z[i]
         n_codes += 1.0 if z[i] != 0.0 else 0.0
     nu /= n_codes
     worst = 0.0
@@ -193,46 +146,7 @@ def certify(E: Any, d2: Any, w: Any, k: int, z: Any, gradient: Any) -> float:
         pull = abs(gradient[i] + (w[i] if z[i] > 0.0 else -w[i]))
         excess = pull if z[i] != 0.0 else abs(gradient[i]) - w[i]
         worst = max(worst, excess)
-    return worst
-
-
-@inlined
-def restart_tableau(
-    E: Any, d2: Any, w: Any, k: int, dependent: float, z: Any, T: Any, q: Any, sign: Any, row: Any
-) -> int:
-    """A fresh tableau with the basis of z, farthest from the hull first. Returns the size of the basis.
-
-    Codes that come out with another sign than they had are taken out again, so the basis may be smaller than z's.
-    """
-    first = 0
-    for i in range(k):
-        first = i if z[i] > z[first] else first
-    start_tableau(E, d2, w, k, first, T, q, sign)
-    n_basis = 1
-    for _ in range(k):
-        best, distance = -1, dependent
-        for i in range(k):
-            if sign[i] == 0.0 and z[i] != 0.0 and T[i, i] > distance:
-                best, distance = i, T[i, i]
-        if best < 0:
-            break
-        direction = 1.0 if z[best] > 0.0 else -1.0
-        q[best] += direction * w[best]
-        pivot(T, q, k, best, sign, row)
-        sign[best] = direction
-        n_basis += 1
-    while n_basis > 1:
-        worst, size = -1, 0.0
-        for i in range(k):
-            if w[i] > 0.0 and q[i] * sign[i] < size:
-                worst, size = i, q[i] * sign[i]
-        if worst < 0:
-            break
-        pivot(T, q, k, worst, sign, row)
-        q[worst] -= sign[worst] * w[worst]
-        sign[worst] = 0.0
-        n_basis -= 1
-    return n_basis
+    return max(worst / scale, abs(total - 1.0))
 
 
 @inlined
@@ -252,22 +166,13 @@ def refine(T: Any, w: Any, k: int, sign: Any, gradient: Any, z: Any) -> None:
 
 
 @inlined
-def make_workspace(k: int) -> Any:
-    """Arrays for problems of up to k atoms: E, T (padded, padded); d2, w, q, sign, row, z, gradient (padded,)."""
-    width = padded(k)
-    return (
-        np.zeros((width, width)), np.zeros((width, width)), np.zeros(width), np.zeros(width), np.zeros(width),
-        np.zeros(width), np.zeros(width), np.zeros(width), np.zeros(width),
-    )  # fmt: skip
-
-
-@inlined
-def solve_local_qp(k: int, beta: float, tol: float, warm: bool, space: Any) -> float:
+def solve_local_qp(k: int, n_known: int, rough: bool, beta: float, tol: float, space: Any) -> float:
     """Solve one problem of k atoms; returns the certificate, the largest violation divided by beta * max zeta.
 
-    `space` comes from `make_workspace`, with E and d2 filled in, and z with a first guess if `warm`; its w (beta *
-    zeta), z and gradient (g - nu) are results. Atoms that violate by less than a quarter of `tol` (relative, as the
-    certificate) stay without a code.
+    `space` comes from `make_workspace`, with E and d2 filled in; its w (beta * zeta), z and gradient (g - nu) are
+    results. Where `n_known` is not 0, that many atoms come first that `keep_basis` kept. If `rough`, codes are all
+    that is wanted: no certificate, and nothing is done about rounding. Atoms that violate by less than a quarter of
+    `tol` (relative, as the certificate) stay without a code.
     """
     E, T, d2, w, q, sign, row, z, gradient = space
     first, largest, scale, spread = 0, 0.0, 0.0, 0.0
@@ -286,8 +191,11 @@ def solve_local_qp(k: int, beta: float, tol: float, warm: bool, space: Any) -> f
     threshold = max(min(0.25 * tol * scale, EXACT * largest), NOISE * largest)
     kkt = BIG
     for attempt in range(4):
-        if warm or attempt > 0:
+        if attempt > 0:
             n_basis = restart_tableau(E, d2, w, k, dependent, z, T, q, sign, row)
+        elif n_known > 0:
+            extend_tableau(E, d2, k, n_known, w, T, q, sign, z, row)
+            n_basis = n_known
         else:
             start_tableau(E, d2, w, k, first, T, q, sign)
             n_basis = 1
@@ -297,13 +205,23 @@ def solve_local_qp(k: int, beta: float, tol: float, warm: bool, space: Any) -> f
             if j < 0:
                 break
             n_basis = drive(E, d2, w, k, j, dependent, n_basis, T, q, sign, row)
+        total = 0.0
         for i in range(k):
             z[i] = q[i] if sign[i] != 0.0 else 0.0
-        kkt = certify(E, d2, w, k, z, gradient) / scale
-        for _ in range(2):
-            if kkt <= tol:
+            total += z[i]
+        if abs(total - 1.0) > 1e-14:
+            largest_code = 0
+            for i in range(k):
+                largest_code = i if abs(z[i]) > abs(z[largest_code]) else largest_code
+            z[largest_code] += 1.0 - total
+        if rough:
+            return 0.0
+        kkt = certify(E, d2, w, k, scale, z, gradient)
+        for step in range(3):
+            # Codes that are good enough are made better once, since it is cheap: rounding piles up in a long-lived T.
+            if kkt <= (1e-4 * tol if step == 0 else tol):
                 return kkt
             refine(T, w, k, sign, gradient, z)
-            kkt = certify(E, d2, w, k, z, gradient) / scale
+            kkt = certify(E, d2, w, k, scale, z, gradient)
         # What is left are violations outside the basis, seen now that rounding is out of the way: another round.
     return kkt

@@ -111,9 +111,7 @@ def respond(image: Float32Array, smooth: Float32Array, slope: Float32Array) -> F
                 + s1 * (sloped[y + 1, x] + sloped[y + 3, x])
                 + s2 * sloped[y + 2, x]
             )
-            gradient_y = d0 * (smoothed[y + 4, x] - smoothed[y, x]) + d1 * (
-                smoothed[y + 3, x] - smoothed[y + 1, x]
-            )
+            gradient_y = d0 * (smoothed[y + 4, x] - smoothed[y, x]) + d1 * (smoothed[y + 3, x] - smoothed[y + 1, x])
             square = gradient_x * gradient_x + gradient_y * gradient_y
             # Where the gradient is 0 the dot products are too. The floor keeps the quotient finite; its root,
             # 1e-15, is far below the rounding of an image in [0, 1].
