@@ -68,6 +68,14 @@ def test_the_gram_matrix_of_many_blocks(monkeypatch):
     np.testing.assert_allclose(gram_matrix(F), (F @ F.T).toarray(), atol=1e-6)
 
 
+def test_the_route_follows_the_size(monkeypatch):
+    dense, sparse_ = make_problem(3, n=60)[0], make_problem(3, n=300)[0]  # about 120 nonzeros an image
+    assert svm.prefer_gram(dense)
+    assert not svm.prefer_gram(sparse_)
+    monkeypatch.setattr(svm, "MAX_GRAM_IMAGES", 50)
+    assert not svm.prefer_gram(dense)
+
+
 def test_libsvm_is_scikit_learns_svc(problem):
     F, y, n_classes = problem
     found = fit_svm(F, None, y, n_classes, 1.0, "libsvm", np.ones(n_classes), n_jobs=1)
