@@ -98,9 +98,9 @@ def fit_svm(
 def prefer_gram(features: Any) -> bool:
     """Whether the Gram route is the quicker one for a csr_array (n, columns).
 
-    Its time grows with n^3, that of liblinear with the number of nonzeros: so where an image has more nonzeros than there
-    are images. Measured on MNIST (130 nonzeros an image): 1,000 images 0.5 s by the Gram matrix and 0.15 s by liblinear,
-    5,000 images 13 s and 0.4 s.
+    Its time grows with n^3, that of liblinear with the number of nonzeros: so where an image has more nonzeros than
+    there are images. Measured on MNIST (130 nonzeros an image): 1,000 images 0.5 s by the Gram matrix and 0.15 s by
+    liblinear, 5,000 images 13 s and 0.4 s.
     """
     n = features.shape[0]
     return bool(n <= MAX_GRAM_IMAGES and features.nnz > n * n)
