@@ -197,7 +197,7 @@ class LocalityCoder:
 def encode(
     X: ArrayLike,
     D: ArrayLike,
-    beta: float = 0.15,
+    beta: float = 0.02,
     n_neighbors: int | None = None,
     tol: float = 1e-6,
     n_jobs: int | None = None,
@@ -210,7 +210,7 @@ def encode(
         Descriptors, one per row.
     D : array (atoms, m)
         Atoms, one per row.
-    beta : float, default 0.15
+    beta : float, default 0.02
         Weight of the locality penalty. With 0 the nearest affine combination is found; where more than one is, one.
     n_neighbors : int, optional
         Solve on this many nearest atoms (ties go to the lower index). None, or more than there are, means all atoms: a
