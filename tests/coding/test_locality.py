@@ -6,7 +6,7 @@ import zipfile
 import clarabel
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scipy import sparse
@@ -14,6 +14,7 @@ from scipy import sparse
 from ddlcn.coding import encode
 from ddlcn.coding.locality import MAX_TABLE_ATOMS
 from ddlcn.features import DenseSIFT
+from tests.coding.exact_optimum import exact_optimum
 
 EPS = np.finfo(np.float64).eps
 
@@ -134,8 +135,6 @@ def odd(seed, kind, n_atoms, m, scale, offset, zero):
 
 KINDS = ["normal", "duplicates", "near 1e-3", "near 1e-6", "near 1e-9", "lattice", "collinear", "flat", "unit"]
 
-HARD = {"near 1e-3", "near 1e-6", "near 1e-9", "collinear", "flat"}
-
 
 @settings(max_examples=400, deadline=None)
 @given(
@@ -150,6 +149,8 @@ HARD = {"near 1e-3", "near 1e-6", "near 1e-9", "collinear", "flat"}
     n_neighbors=st.sampled_from([None, 1, 2, 5, 15, 1000]),
     dtypes=st.sampled_from(["dd", "ff", "df", "fd"]),
 )
+@example(73376764, "near 1e-6", 17, 8, 1e3, 1e3, False, 1e-8, 15, "ff")  # the tableau came out as NaN
+@example(690420819, "collinear", 5, 3, 1e3, 1e3, True, 1e-8, None, "df")  # kkt was that of an earlier step
 def test_odd_dictionaries(seed, kind, n_atoms, m, scale, offset, zero, beta, n_neighbors, dtypes):
     X, D = odd(seed, kind, n_atoms, m, scale, offset, zero)
     X, D = X.astype(dtypes[0]), D.astype(dtypes[1])
@@ -168,13 +169,16 @@ def test_odd_dictionaries(seed, kind, n_atoms, m, scale, offset, zero, beta, n_n
         if beta > 0 and limit > 0:  # where an atom at the very limit was left out, so was the largest zeta
             shrink = np.sqrt(d2[within].max() / limit)
             recomputed, rounding = recomputed * shrink, rounding * shrink
-        # Where atoms nearly depend on each other and the penalty is next to nothing, the optimum has codes of 1e6 and
-        # more, and float64 may fail to find it. Then the certificate must not claim that it did.
-        if kind in HARD and beta < 1e-6 * scale:
-            assert recomputed <= 1e-3 + 50 * rounding or kkt > 1e-6
-        else:
-            assert recomputed <= 1e-3 + 10 * rounding
-            assert kkt <= 1e-3 + 10 * rounding
+        bound = 1e-3 + 10 * rounding
+        if max(recomputed, kkt) > bound:
+            # Atoms that nearly depend on each other and next to no penalty: the optimum may have codes of 1e6 and more,
+            # and no better certificate once they are rounded to float64. That, and nothing less, is an excuse.
+            nearest = np.sort(np.argsort(d2, kind="stable")[:k])
+            bound = 1e-3 + 10 * certificate(x, D[nearest], exact_optimum(x, D[nearest], beta), beta)[1]
+        assert recomputed <= bound
+        assert kkt <= bound
+        if within.sum() == k:  # it was computed for the same atoms
+            assert kkt == pytest.approx(recomputed, rel=1e-2, abs=1e-6 + 20 * rounding)
         assert abs(z.sum() - 1.0) <= 1e-12 + 1e-14 * np.abs(z).sum()
 
 

@@ -99,6 +99,6 @@ def called(function: F) -> F:
 
 
 def strict(function: F) -> F:
-    """Decorator for a check on other kernels' results: with NaN and infinity, as IEEE 754 has them."""
-    compiled: Any = numba.njit(forceinline=True, nogil=True, error_model="numpy")(function)
+    """Decorator for steps that must see NaN and infinity, and round as they are written: IEEE 754, no shortcuts."""
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]

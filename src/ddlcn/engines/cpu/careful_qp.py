@@ -4,7 +4,8 @@ The tableau of `local_qp` works on squared distances, so it cannot tell an atom 
 is closer than about 1e-7 of the atoms' spread (atoms on a line in float32, say); with a tiny beta the optimum may
 depend on that. Here the atoms themselves are kept, relative to the descriptor, and the basis as an orthonormal frame of
 its affine hull, built anew by Gram-Schmidt whenever an atom leaves: nothing is squared. The steps are those of
-`local_qp`: the worst violator is driven until it enters, or until a code in the basis vanishes.
+`local_qp`: the worst violator is driven until it enters, or until a code in the basis vanishes. All of it is compiled
+`strict`, since here a tableau that has broken down must be seen for what it is.
 
 In: x (m,), atoms D, the indices of k of them, beta, tol. Out: z (k,) and the certificate.
 """
@@ -15,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ddlcn.engines.compile import called, strict
+from ddlcn.engines.compile import strict
 
 # A direction is new to the frame if orthogonalising leaves more of it than this: some roundings of float64.
 INDEPENDENT = 1e-14
 BIG = 1e300
 
 
-@called
+@strict
 def inner(u: Any, v: Any) -> float:
     """The inner product of two rows."""
     total = 0.0
@@ -31,7 +32,7 @@ def inner(u: Any, v: Any) -> float:
     return total
 
 
-@called
+@strict
 def extend_frame(R: Any, first: int, j: int, size: int, Q: Any, U: Any) -> bool:
     """Append v_j - v_first to the frame Q (size, m) and its coefficients as column `size` of U; whether it is new."""
     u = R[j] - R[first]
@@ -50,7 +51,7 @@ def extend_frame(R: Any, first: int, j: int, size: int, Q: Any, U: Any) -> bool:
     return True
 
 
-@called
+@strict
 def back_substitute(U: Any, size: int, y: Any) -> None:
     """y <- inv(U) y, with U (size, size) upper triangular."""
     for a in range(size - 1, -1, -1):
@@ -59,7 +60,7 @@ def back_substitute(U: Any, size: int, y: Any) -> None:
         y[a] /= U[a, a]
 
 
-@called
+@strict
 def aim(R: Any, w: Any, z: Any, sign: Any, basis: Any, n_basis: int, Q: Any, U: Any, step: Any) -> None:
     """step (n_basis,): from the codes as they are to the optimum of this basis with these signs."""
     size = n_basis - 1
@@ -82,7 +83,7 @@ def aim(R: Any, w: Any, z: Any, sign: Any, basis: Any, n_basis: int, Q: Any, U: 
         step[0] -= y[a]
 
 
-@called
+@strict
 def advance(w: Any, z: Any, sign: Any, basis: Any, n_basis: int, step: Any, limit: float) -> int:
     """Move the codes along `step`, at most `limit` times it, until one vanishes: its place in the basis, or -1."""
     blocking = -1
@@ -106,7 +107,7 @@ def advance(w: Any, z: Any, sign: Any, basis: Any, n_basis: int, step: Any, limi
     return blocking
 
 
-@called
+@strict
 def leave(R: Any, z: Any, sign: Any, basis: Any, n_basis: int, place: int, Q: Any, U: Any) -> int:
     """Take an atom out and build the frame anew, the largest code first. Returns the size of the basis."""
     sign[basis[place]] = 0.0
@@ -129,7 +130,10 @@ def leave(R: Any, z: Any, sign: Any, basis: Any, n_basis: int, place: int, Q: An
 
 @strict
 def sums_to_one(z: Any, k: int) -> bool:
-    """Whether k codes are numbers, and sum to one: a dictionary may be so degenerate that a tableau breaks down."""
+    """Whether k codes are numbers, and sum to one: a dictionary may be so degenerate that a tableau breaks down.
+
+    To be asked before anything else is: a comparison with NaN in a kernel that is not `strict` may come out either way.
+    """
     total, size = 0.0, 1.0
     for s in range(k):
         total += z[s]
@@ -137,7 +141,7 @@ def sums_to_one(z: Any, k: int) -> bool:
     return abs(total - 1.0) <= 1e-12 * size
 
 
-@called
+@strict
 def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: float, z: Any, gradient: Any) -> float:
     """Solve on the atoms `indices` (k,). Leaves the codes in z and g - nu in gradient, and returns the certificate."""
     m = x.shape[0]
@@ -219,7 +223,5 @@ def solve_carefully(x: Any, D: Any, indices: Any, k: int, beta: float, tol: floa
             if place < 0 or n_basis == 1:
                 break
             n_basis = leave(R, z, sign, basis, n_basis, place, Q, U)
-    if best_kkt < kkt or not sums_to_one(z, k):  # it broke down, or was led astray: what was best on the way
-        kkt = best_kkt
-        z[:k] = best
-    return kkt
+    z[:k] = best  # on the way, for it may have been led astray since; the last step has no certificate in any case
+    return best_kkt

@@ -123,9 +123,12 @@ def code_all(
             for s in range(k):
                 local_scale = max(local_scale, beta * np.sqrt(d2[s]))
             kkt = solve_local_qp(k, n_known, rough, beta, tol, space)
-            careful = kkt > tol or not sums_to_one(z, k)
+            careful = not sums_to_one(z, k) or kkt > tol
             if careful:
                 kkt = solve_carefully(x, D, indices, k, beta, tol, z, local_gradient)
+                if kkt > tol:  # nothing to be gained by asking again with other atoms
+                    kkt = BIG
+                    break
             kkt *= (local_scale if local_scale > 0.0 else 1.0) / scale
             if careful:  # no tableau to go on from: start afresh, with the atoms that have a code
                 trouble = True
@@ -191,9 +194,9 @@ def code_all(
                 k += 1
             rough = not trouble and attempt < 50 + n_atoms
         sound = sums_to_one(z, k)
-        if kkt > tol or not sound:  # the worst of dictionaries: once more, slowly, on all atoms at once
+        if not sound or kkt > tol:  # the worst of dictionaries: once more, slowly, on all atoms at once
             kkt_of_all = solve_carefully(x, D, everyone, n_atoms, beta, tol, every_code, every_gradient)
-            if kkt_of_all < kkt or not sound:
+            if not sound or kkt_of_all < kkt:
                 out_kkt[i] = kkt_of_all
                 out_counts[i] = write_codes(every_code, everyone, n_atoms, out_indices[i], out_values[i])
                 continue

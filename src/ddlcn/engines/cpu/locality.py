@@ -105,7 +105,7 @@ def code_nearest(
         nearest(x, D, H[i], half_norms, k, margin, lows, bits, ranks, keys, sorted_keys, candidates, indices, d2)
         local_distances(indices, 0, k, table, D, E)
         kkt = solve_local_qp(k, 0, False, beta, tol, space)
-        if kkt > tol or not sums_to_one(z, k):
+        if not sums_to_one(z, k) or kkt > tol:
             kkt = solve_carefully(x, D, indices, k, beta, tol, z, space[8])
         out_kkt[i] = kkt
         out_counts[i] = write_codes(z, indices, k, out_indices[i], out_values[i])
