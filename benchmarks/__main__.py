@@ -25,7 +25,7 @@ SECTIONS = ("encoding", "learning", "sift", "pipeline")
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="parts to run (all)")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds, of which the best counts (5)")
+    parser.add_argument("--repeats", type=int, default=12, help="rounds, of which the best counts (12)")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
     options = parser.parse_args()
     # Wide enough for every row where the output is no terminal, such as a log.

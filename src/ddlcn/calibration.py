@@ -29,10 +29,10 @@ Array = NDArray[Any]
 MAX_IMAGES = 2000
 N_FOLDS = 5
 # A handful of held-out images may all be recognised, and then any temperature, however high, fits. So log tau is drawn
-# towards that of USUAL_TEMPERATURE, as if known to LOG_SPREAD; a hundred images outweigh it. It is also the rule where a
-# class has a single image and nothing can be held out. Both numbers are the mean and deviation of log tau that folds of
-# training images asked for without them: MNIST, 100 per class, 3.7; scikit-learn's digits, 20 per class, 14 (6 to 41 over
-# five seeds); Extended Yale B, 32 per person, 29.
+# towards that of USUAL_TEMPERATURE, as if known to LOG_SPREAD; a hundred images outweigh it. It is also the rule where
+# a class has a single image and nothing can be held out. Both numbers are mean and deviation of the log tau that folds
+# of training images asked for without them: MNIST, 100 per class, 3.7; scikit-learn's digits, 20 per class, 14 (6 to 41
+# over five seeds); Extended Yale B, 32 per person, 29.
 USUAL_TEMPERATURE = 11.0
 LOG_SPREAD = 1.0
 

@@ -26,6 +26,8 @@ from ddlcn.engines import get_engine
 MAX_TABLE_ATOMS = 2048
 # Descriptors per block: the block of X D^T for 570 atoms then stays in a core's own cache.
 BLOCK = 256
+# Descriptors per task of a thread: four blocks, so that handing out work costs nothing to speak of.
+PART = 4 * BLOCK
 # Dictionaries beyond this, or below its inverse, are scaled to about 1: squares must fit into float32.
 LARGE = 1e6
 
@@ -239,7 +241,7 @@ def encode(
 def _encode(X: NDArray[Any], coder: LocalityCoder, tol: float, n_atoms: int, n_jobs: int | None) -> CodingResult:
     """`encode`, of checked arguments and a prepared dictionary."""
     n = X.shape[0]
-    parts = map_threads(lambda start: coder.encode_packed(X[start : start + BLOCK]), range(0, n, BLOCK), n_jobs)
+    parts = map_threads(lambda start: coder.encode_packed(X[start : start + PART]), range(0, n, PART), n_jobs)
     indices, values, counts, kkt = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     codes = sparse.csr_array((values, indices, offsets), shape=(n, n_atoms), copy=False)
