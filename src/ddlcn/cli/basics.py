@@ -1,38 +1,12 @@
-"""The command line: parse, call, print. Everything heavy is imported by the command that needs it."""
+"""`ddlcn demo` and `ddlcn info`."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    help="Recognise images from a few labelled examples per class.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from ddlcn import __version__
-
-        typer.echo(f"ddlcn {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def demo(
     seeds: Annotated[int, typer.Option(min=1, help="How many random draws of training images.")] = 5,
 ) -> None:
@@ -56,7 +30,6 @@ def demo(
     Console().print(table)
 
 
-@app.command()
 def info() -> None:
     """Print versions, cores, and where compiled code and data sets lie.
 
@@ -76,12 +49,3 @@ def info() -> None:
     typer.echo(f"threads: {count_threads(None)}")
     typer.echo(f"compiled code: {cache_folder()}")
     typer.echo(f"data sets: {data_root()}")
-
-
-def main() -> None:
-    """Entry point: errors that a user can mend are one line, not a traceback."""
-    try:
-        app()
-    except (ValueError, OSError) as error:
-        print(f"ddlcn: {error}", file=sys.stderr)
-        sys.exit(1)

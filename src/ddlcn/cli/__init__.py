@@ -1,0 +1,50 @@
+"""The command line: parse, call, print. Everything heavy is imported by the command that needs it.
+
+One file per group of commands; each has functions that this one turns into commands.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ddlcn.cli import basics
+
+app = typer.Typer(
+    help="Recognise images from a few labelled examples per class.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from ddlcn import __version__
+
+        typer.echo(f"ddlcn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(basics.demo)
+app.command()(basics.info)
+
+
+def main() -> None:
+    """Entry point: errors that a user can mend are one line, not a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"ddlcn: {error}", file=sys.stderr)
+        sys.exit(1)
