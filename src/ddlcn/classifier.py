@@ -162,7 +162,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._settings = settings
         self._network: Network | None = Network(self.dictionaries_, **settings)
         F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
-        gram = gram_matrix(F) if prefer_gram(F) else None
+        gram = gram_matrix(F) if prefer_gram(F, n_classes) else None
         self._machine = fit_svm(F, gram, labels, n_classes, self.C, self.svm, weights, self.n_jobs)
         self._calibrator = Calibrator.prepare(F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed)
         return self

@@ -32,7 +32,73 @@ IMAGES_PER_BATCH = 16
 TOL = 1e-6
 
 
-class Network:
+class ForwardPass:
+    """Describe, code, pool: any coder, any weights.
+
+    Parameters
+    ----------
+    features : object with transform(images) -> list of Descriptors
+    coder : object with encode_block(X) -> CodeBlock, and n_atoms, n_dimensions, dtype
+    plus, minus : ndarrays (n_atoms,)
+        Weights of the largest code and of the largest negative code of an atom; see `ddlcn.pooling`.
+    pyramid : tuple of int
+    pool_power : float
+    engine : str
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        coder: Any,
+        plus: Array,
+        minus: Array,
+        pyramid: tuple[int, ...],
+        pool_power: float,
+        engine: str,
+    ) -> None:
+        self._features = features
+        self._coder = coder
+        self._plus, self._minus = plus, minus
+        self._pyramid = pyramid
+        self._pool_power = pool_power
+        self._engine = engine
+        self.n_columns = 2 * count_cells(pyramid) * coder.n_atoms
+
+    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
+        """Yield features of consecutive images, csr_arrays (images of a batch, n_columns), in order."""
+        return map_threads(self._features_of_batch, _batches(iter(named)), n_jobs)
+
+    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
+        """All features as one csr_array (n_images, n_columns), held once: peak memory is the output and one batch."""
+        stack = GrowingCSR(len(named), self.n_columns)
+        n_batches = -(-len(named) // IMAGES_PER_BATCH)
+        for block in track(self.iter_features(named, n_jobs), n_batches, "coding images", show):
+            stack.append(block)
+        return stack.finish()
+
+    def _features_of_batch(self, batch: list[NamedImage]) -> Any:
+        described = [describe(self._features, name, image) for name, image in batch]
+        codes = self._encode(np.concatenate([self._values(d) for d in described]))
+        cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
+        starts = np.cumsum([0] + [len(d) for d in described])
+        return pool(codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine)
+
+    def _values(self, descriptors: Descriptors) -> Array:
+        found, learned = descriptors.values.shape[1], self._coder.n_dimensions
+        if found != learned:
+            raise ValueError(
+                f"features gives descriptors of width {found} but the dictionary was learned on width {learned}: "
+                f"use the features that the model was fitted with"
+            )
+        return np.ascontiguousarray(descriptors.values, self._coder.dtype)
+
+    def _encode(self, X: Array) -> CodeBlock:
+        """Codes of many descriptors, block by block, in this thread."""
+        blocks = [self._coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
+        return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+class Network(ForwardPass):
     """Dictionaries of all layers, prepared for the forward pass.
 
     Parameters
@@ -57,28 +123,11 @@ class Network:
         pool_power: float,
         engine: str,
     ) -> None:
-        self._features = features
+        coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
         self._dictionaries = dictionaries
-        self._pyramid = pyramid
-        self._pool_power = pool_power
-        self._engine = engine
-        self._coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
         self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
         P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
-        self._plus, self._minus = np.sqrt(P), np.sqrt(N)
-        self.n_columns = 2 * count_cells(pyramid) * len(dictionaries[0])
-
-    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
-        """Yield features of consecutive images, csr_arrays (images of a batch, n_columns), in order."""
-        return map_threads(self._features_of_batch, _batches(iter(named)), n_jobs)
-
-    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
-        """All features as one csr_array (n_images, n_columns), held once: peak memory is the output and one batch."""
-        stack = GrowingCSR(len(named), self.n_columns)
-        n_batches = -(-len(named) // IMAGES_PER_BATCH)
-        for block in track(self.iter_features(named, n_jobs), n_batches, "coding images", show):
-            stack.append(block)
-        return stack.finish()
+        super().__init__(features, coder, np.sqrt(P), np.sqrt(N), pyramid, pool_power, engine)
 
     def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
         """Yield, per image, each layer's approximation (patches, m) of its descriptors."""
@@ -93,27 +142,6 @@ class Network:
             return reconstruct(Z, self._dictionaries, self._deep_codes)
 
         return map_threads(approximate, named, n_jobs)
-
-    def _features_of_batch(self, batch: list[NamedImage]) -> Any:
-        described = [describe(self._features, name, image) for name, image in batch]
-        codes = self._encode(np.concatenate([self._values(d) for d in described]))
-        cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
-        starts = np.cumsum([0] + [len(d) for d in described])
-        return pool(codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine)
-
-    def _values(self, descriptors: Descriptors) -> Array:
-        atoms = self._dictionaries[0]
-        if descriptors.values.shape[1] != atoms.shape[1]:
-            raise ValueError(
-                f"features gives descriptors of width {descriptors.values.shape[1]} but the dictionary was learned on "
-                f"width {atoms.shape[1]}: use the features that the model was fitted with"
-            )
-        return np.ascontiguousarray(descriptors.values, atoms.dtype)
-
-    def _encode(self, X: Array) -> CodeBlock:
-        """Codes of many descriptors, block by block, in this thread."""
-        blocks = [self._coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
-        return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
 def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:

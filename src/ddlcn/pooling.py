@@ -100,3 +100,29 @@ def pool(
     )  # fmt: skip
     n_values = int(ends[-1])
     return make_csr(values[:n_values], columns[:n_values], ends, (n_images, n_columns))
+
+
+def reweigh(features: Any, plus: NDArray[np.float64], minus: NDArray[np.float64]) -> Any:
+    """The features of another depth from those pooled with all weights one: codes need not be computed again.
+
+    Parameters
+    ----------
+    features : csr_array (images, 2 * cells * atoms)
+        What `pool` gives with `plus` and `minus` all one.
+    plus, minus : ndarray (atoms,)
+        The weights to have instead.
+
+    Returns
+    -------
+    csr_array (images, 2 * cells * atoms), float32
+        Rows of length one.
+    """
+    n_cells = features.shape[1] // (2 * len(plus))
+    weights = np.concatenate([np.tile(plus, n_cells), np.tile(minus, n_cells)])
+    values = features.data * weights[features.indices]
+    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
+    lengths = np.sqrt(np.bincount(rows, values * values, minlength=features.shape[0]))
+    values /= np.where(lengths > 0.0, lengths, 1.0)[rows]
+    weighted = make_csr(values.astype(np.float32), features.indices.copy(), features.indptr.copy(), features.shape)
+    weighted.eliminate_zeros()
+    return weighted

@@ -316,3 +316,35 @@ def test_a_single_image_by_mistake(images, words):
 def test_no_images(images):
     with pytest.raises(ValueError, match="images is empty"):
         list(read_images(images))
+
+
+class Member:
+    """An image file that is not on the disk: a member of an archive, say."""
+
+    def __init__(self, content: bytes, **attributes: str) -> None:
+        self.content = content
+        self.__dict__.update(attributes)
+
+    def read_bytes(self) -> bytes:
+        return self.content
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_bytes_of_a_file_equal_the_file(tmp_path, suffix):
+    path = tmp_path / f"picture.{suffix}"
+    Image.fromarray(smooth_picture(300, 400)).save(path)
+    for options in ({}, {"max_side": 40}, {"min_side": 500}):  # 40: a JPEG is decoded at a fraction of its size
+        np.testing.assert_array_equal(read_image(Member(path.read_bytes()), **options), read_image(path, **options))
+    (first, second) = read_images([Member(path.read_bytes()), path], max_side=50)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_bytes_that_are_no_image_are_named(tmp_path):
+    with pytest.raises(ImageReadError, match="'set.zip/a.jpg': it is not an image"):
+        read_image(Member(b"nothing", name="set.zip/a.jpg"))
+    with pytest.raises(ImageReadError, match=r"'images\[1\]'"):
+        list(read_images([RGB, Member(b"nothing")]))
+    member = Member(b"", name="set.zip/b.jpg")
+    member.read_bytes = lambda: (_ for _ in ()).throw(EOFError("the archive has become shorter"))
+    with pytest.raises(ImageReadError, match="b.jpg': the archive has become shorter"):
+        read_image(member)

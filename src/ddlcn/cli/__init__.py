@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ddlcn.cli import basics
+from ddlcn.cli import basics, data, experiments
 
 app = typer.Typer(
     help="Recognise images from a few labelled examples per class.",
@@ -39,6 +39,8 @@ def _root(
 
 app.command()(basics.demo)
 app.command()(basics.info)
+app.command()(experiments.reproduce)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

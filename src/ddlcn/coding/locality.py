@@ -108,6 +108,7 @@ class LocalityCoder:
         self._beta = beta
         self._tol = tol
         n_atoms, m = atoms.shape
+        self.n_atoms, self.n_dimensions, self.dtype = n_atoms, m, atoms.dtype
         self._k = None if n_neighbors is None or n_neighbors >= n_atoms else n_neighbors
         if self._k is not None:
             self.width = self._k

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ddlcn.datasets.catalogue import Record
+
 
 def data_root() -> Path:
     """The folder under which each data set has a folder of its own."""
@@ -16,12 +18,26 @@ def data_root() -> Path:
     return Path(platformdirs.user_cache_dir("ddlcn")) / "data"
 
 
-def find_file(*parts: str) -> Path:
-    """A data set's file under `data_root()`, or an error that says what is missing and how to point to it."""
-    path = data_root().joinpath(*parts)
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{'/'.join(parts)} is not under {data_root()}: put the data set there, "
-            f"or set the environment variable DDLCN_DATA to the folder that holds it"
-        )
-    return path
+def find_source(record: Record, root: Path | None = None) -> Path:
+    """The folder or archive of a data set under `root`, or an error that says how to get it.
+
+    Where the set lies there twice, as folder and as archive, the folder is taken: it was unpacked to be used.
+    """
+    root = data_root() if root is None else root
+    for file in record.files:
+        path = root / record.folder / file
+        if path.exists():
+            return path
+    raise missing(record, root)
+
+
+def missing(record: Record, root: Path, file: str | None = None) -> FileNotFoundError:
+    """The error for a data set, or one file of it, that is not there."""
+    what = record.title if file is None else f"{record.folder}/{file}"
+    how = record.how_to_get.removesuffix(".")
+    if record.downloads:
+        how = f"run `{how}`"
+    return FileNotFoundError(
+        f"{what} is not under {root}: set the environment variable DDLCN_DATA to the folder that holds "
+        f"{record.folder}/, or get it. {how[0].upper()}{how[1:]}"
+    )

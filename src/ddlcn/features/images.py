@@ -8,9 +8,10 @@ Grey only: SIFT has no colour. Transparent pixels are laid on white, as on a pag
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,17 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from ddlcn._threads import map_threads
 from ddlcn._validation import check_count
 
+
+@runtime_checkable
+class HoldsFile(Protocol):
+    """The bytes of an image file that is no file on the disk, such as a member of an archive."""
+
+    @property
+    def read_bytes(self) -> Callable[[], bytes]: ...
+
+
 GreyImage: TypeAlias = NDArray[np.float32]
-AnyImage: TypeAlias = "str | os.PathLike[str] | NDArray[Any] | Image.Image"
+AnyImage: TypeAlias = "str | os.PathLike[str] | HoldsFile | NDArray[Any] | Image.Image"
 
 # ITU-R BT.601 luma, as in PIL's convert("L") and MATLAB's rgb2gray.
 LUMA = (0.299, 0.587, 0.114)
@@ -49,10 +59,11 @@ def read_image(
 
     Parameters
     ----------
-    image : path, array or PIL image
-        A file that PIL can read (EXIF orientation is applied); or an array of shape (H, W), (H, W, 1),
-        (H, W, 3) or (H, W, 4), of dtype bool, uint8, uint16 or float in [0, 1]. A fourth channel is opacity:
-        the picture is laid on white.
+    image : path, object with `read_bytes()`, array or PIL image
+        A file that PIL can read (EXIF orientation is applied), or an object that returns the bytes of one, such
+        as a member of an archive (its `name` is used in messages, if it has one); or an array of shape (H, W),
+        (H, W, 1), (H, W, 3) or (H, W, 4), of dtype bool, uint8, uint16 or float in [0, 1]. A fourth channel is
+        opacity: the picture is laid on white.
     max_side : int, optional
         The longest side is reduced to this, antialiased.
     min_side : int, optional
@@ -79,7 +90,11 @@ def read_image(
     min_side = 1 if min_side is None else check_count("min_side", min_side)
     patch_size = check_count("patch_size", patch_size)
     if isinstance(image, str | os.PathLike):
-        grey, (width, height) = _read_file(os.fspath(image), max_side, min_side, patch_size)
+        path = os.fspath(image)
+        grey, (width, height) = _read_file(path, path, max_side, min_side, patch_size)
+    elif isinstance(image, HoldsFile):
+        called = str(getattr(image, "name", name))
+        grey, (width, height) = _read_file(image, called, max_side, min_side, patch_size)
     else:
         if isinstance(image, Image.Image):
             grey = _read_pil(image, name)
@@ -168,10 +183,12 @@ def _number(images: Iterable[AnyImage]) -> Iterator[tuple[str, AnyImage]]:
         raise ValueError("images is empty: pass at least one image")
 
 
-def _read_file(path: str, max_side: int | None, min_side: int, patch_size: int) -> tuple[GreyImage, tuple[int, int]]:
+def _read_file(
+    file: str | HoldsFile, called: str, max_side: int | None, min_side: int, patch_size: int
+) -> tuple[GreyImage, tuple[int, int]]:
     """Grey values of a file, perhaps decoded at a fraction of its size, and the (width, height) to reach."""
     try:
-        with Image.open(path) as picture:
+        with Image.open(file if isinstance(file, str) else io.BytesIO(file.read_bytes())) as picture:
             width, height = fit_size(*picture.size, max_side, min_side, patch_size)
             # Only JPEG listens. Mode None keeps the colours: files and arrays take the same way to grey.
             picture.draft(None, (DRAFT_GAP * width, DRAFT_GAP * height))
@@ -183,7 +200,7 @@ def _read_file(path: str, max_side: int | None, min_side: int, patch_size: int) 
         raise
     # Damaged files make PIL's readers raise errors of nearly every kind (OSError, SyntaxError, struct.error).
     except Exception as error:
-        raise ImageReadError(f"cannot read image {path!r}: {_reason(error)}") from error
+        raise ImageReadError(f"cannot read image {called!r}: {_reason(error)}") from error
 
 
 def _read_pil(picture: Image.Image, name: str) -> GreyImage:

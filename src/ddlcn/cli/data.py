@@ -1,0 +1,97 @@
+"""`ddlcn data list`, `ddlcn data verify` and `ddlcn data fetch`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Data sets: where they come from, whether they are whole, how to get them.", no_args_is_help=True
+)
+
+
+@app.command("list")
+def list_sets() -> None:
+    """List the data sets: what each holds, whether it is here, where it comes from, on which terms.
+
+    Example: ddlcn data list
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from ddlcn.datasets import CATALOGUE, data_root
+    from ddlcn.datasets.verify import is_present
+
+    root = data_root()
+    console = Console()
+    table = Table(title="Data sets")
+    for heading in ("name", "title", "classes", "images", "present"):
+        table.add_column(heading, justify="right" if heading in ("classes", "images") else "left")
+    notes = Table.grid(padding=(0, 2, 0, 0))
+    for record in CATALOGUE.values():
+        present = "yes" if is_present(record, root) else "no"
+        table.add_row(record.name, record.title, f"{record.n_classes:,}", f"{record.n_images:,}", present)
+        facts = {"from": record.source, "terms": record.terms, "get it": record.how_to_get, "note": record.note}
+        if record.name != record.folder:  # a part of another set, which comes from the same place
+            facts = {"note": record.note}
+        for i, (label, text) in enumerate(facts.items()):
+            if text:
+                # "fold" breaks an address that is wider than the screen, where the default would cut it off
+                notes.add_row(Text(record.name if i == 0 else "", style="bold"), label, Text(text, overflow="fold"))
+    console.print(table)
+    console.print(notes)
+    typer.echo(f"looked in {root} (set DDLCN_DATA to look elsewhere)")
+
+
+@app.command()
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Which data sets; none means all.")] = None,
+) -> None:
+    """Check that data sets are whole: checksums, counts, every image. Exits with 1 if anything is wrong.
+
+    Example: ddlcn data verify
+    Example: ddlcn data verify mnist ar
+    """
+    from ddlcn.datasets.verify import verify as verify_sets
+
+    wrong = False
+    for finding in verify_sets(names or ()):
+        typer.echo(str(finding))
+        wrong = wrong or finding.state == "problem"
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="Such as mnist, caltech101 or caltech256.")],
+) -> None:
+    """Download a data set that has a public address. Stopped half-way, the same command continues.
+
+    Example: ddlcn data fetch mnist
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeRemainingColumn, TransferSpeedColumn
+
+    from ddlcn.datasets.fetch import fetch as fetch_files
+
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    tasks: dict[str, TaskID] = {}
+    bar = Progress(*columns, console=Console(stderr=True))
+
+    def show(file: str, done: int, total: int | None) -> None:
+        if file not in tasks:
+            bar.start()
+            tasks[file] = bar.add_task(file, total=total)
+        bar.update(tasks[file], completed=done, total=total)
+
+    try:
+        paths = fetch_files(name, progress=show)
+    finally:
+        if tasks:
+            bar.stop()
+    for path in paths:
+        typer.echo(str(path))
+    typer.echo(f"`ddlcn data verify {name}` checks every image")

@@ -1,0 +1,69 @@
+"""`ddlcn reproduce`: the paper's tables and figures, one command each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Relative to where the command is typed: results belong to the person, not to the installation.
+RESULTS = Path("results/runs.sqlite")
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="Which table or figure; --list names them.")] = "",
+    seeds: Annotated[int, typer.Option(min=0, help="How many draws; 0 means as many as the experiment asks for.")] = 0,
+    quick: Annotated[bool, typer.Option(help="The whole path on a part of the data: a look, not the result.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time, each with its share of the cores.")] = 1,
+    results: Annotated[Path, typer.Option(help="The results file; finished runs in it are not made again.")] = RESULTS,
+    rows: Annotated[
+        Path | None, typer.Option(help="Lines of text (.jsonl): finished runs are read from it and added to it.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
+) -> None:
+    """Make the runs of one of the paper's tables or figures, and print published, ours and the difference.
+
+    Killed at any moment and started again, it goes on where it was.
+
+    Example: ddlcn reproduce yaleb --quick
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
+    from ddlcn.experiments.runner import carry_out, plan
+    from ddlcn.experiments.store import Store, read_rows, write_lines
+    from ddlcn.experiments.summary import print_experiment, print_experiments
+
+    console = Console(width=None if Console().is_terminal else 130)
+    if list_them or not name:
+        print_experiments([load_experiment(each) for each in experiment_names()], console)
+        return
+    experiment = load_experiment(name)
+    if quick:
+        experiment = make_quick(experiment)
+    store = Store(results)
+    if rows is not None and rows.exists():
+        for row in read_rows(rows):
+            store.add(row)
+    tasks = plan(experiment, store, seeds or None)
+    wanted = sum(seeds or cell.seeds for cell in experiment.cells)
+    left = sum(len(task.depths) for task in tasks)
+    errors = Console(stderr=True)
+    errors.print(f"{experiment.title}: {wanted} runs, {wanted - left} of them finished before, in {results}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors, disable=not errors.is_terminal) as progress:
+        bar = progress.add_task("starting", total=left)
+
+        def say(what: str) -> None:
+            progress.update(bar, description=what)
+            if not errors.is_terminal:
+                print(what, file=errors.file, flush=True)
+
+        for _ in carry_out(tasks, store, jobs, say):
+            progress.advance(bar)
+            if rows is not None:
+                write_lines((row for row in store.rows() if not row.settings.quick), rows)
+    print_experiment(experiment, list(store.rows()), console)
+    store.close()

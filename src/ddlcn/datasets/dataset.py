@@ -1,0 +1,124 @@
+"""One data set: its images, not yet read, and what is known about each.
+
+In: what a loader found in a folder or an archive. Out: `Dataset`, whose images go to `DDLCNClassifier.fit` or
+`DenseSIFT.transform` as they are; pixels are read later, in batches (DESIGN section 3, "Flow").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ddlcn.datasets.catalogue import Record
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images with their classes, as `load_dataset` returns them.
+
+    Parameters
+    ----------
+    name : str
+        What `load_dataset` was asked for, such as "yaleb".
+    title : str
+        The name for headings, such as "Extended Yale B".
+    images : sequence of n images, or ndarray of shape (n, H, W)
+        Paths, archive members, or arrays where all of them are small: anything `read_image` takes.
+    labels : ndarray of shape (n,), intp
+        Class of each image: an index into `class_names`.
+    class_names : tuple of str
+        Names of the classes, in the order of the indices.
+    image_names : tuple of n str
+        Name of each image inside the data set; the same whichever way the set is packed.
+    is_test : ndarray of shape (n,), bool, optional
+        The distribution's own test images, where it has a fixed split.
+    shows_people : bool
+        Whether its images are portraits, which are never put into a report.
+    people_classes : frozenset of str
+        Classes that are portraits, in a data set that otherwise shows things.
+    stamp : str
+        Tells apart two data sets with the same names (sizes and times of the files of a folder of yours).
+    """
+
+    name: str
+    title: str
+    images: Sequence[Any] | NDArray[Any]
+    labels: NDArray[np.intp]
+    class_names: tuple[str, ...]
+    image_names: tuple[str, ...]
+    is_test: NDArray[np.bool_] | None = None
+    shows_people: bool = False
+    people_classes: frozenset[str] = frozenset()
+    stamp: str = ""
+
+    def __post_init__(self) -> None:
+        counts = {len(self.images), len(self.labels), len(self.image_names)}
+        if len(counts) > 1:
+            raise ValueError(f"data set {self.name!r}: images, labels and image_names differ in number {counts}")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        split = "" if self.is_test is None else f", {int(self.is_test.sum())} of them for testing"
+        return f"Dataset({self.name!r}, {len(self)} images{split}, {len(self.class_names)} classes)"
+
+    def may_show(self, class_index: int) -> bool:
+        """Whether pictures of this class may be put into a report: not if they are portraits."""
+        return not self.shows_people and self.class_names[class_index] not in self.people_classes
+
+    @cached_property
+    def identity(self) -> str:
+        """Sixteen hexadecimal digits that stand for names and labels (no pixel is read): a key for caches."""
+        digest = hashlib.sha256()
+        for text in (self.name, self.stamp, *self.class_names, "", *self.image_names):
+            digest.update(text.encode() + b"\0")
+        digest.update(self.labels.astype("<i8").tobytes())
+        if self.is_test is not None:
+            digest.update(self.is_test.tobytes())
+        return digest.hexdigest()[:16]
+
+
+def make_dataset(record: Record, found: Iterable[tuple[str, str, Any]]) -> Dataset:
+    """Sort what a loader found, by class and then by image name, and number the classes.
+
+    Parameters
+    ----------
+    record : Record
+        Whose name and title to use. Counts are not checked here.
+    found : iterable of (str, str, image)
+        Class name, image name and the image itself.
+    """
+    items = sorted(found, key=lambda item: item[:2])
+    class_names = tuple(sorted({class_name for class_name, _, _ in items}))
+    index = {class_name: i for i, class_name in enumerate(class_names)}
+    return Dataset(
+        name=record.name,
+        title=record.title,
+        images=[image for _, _, image in items],
+        labels=np.array([index[class_name] for class_name, _, _ in items], np.intp),
+        class_names=class_names,
+        image_names=tuple(image_name for _, image_name, _ in items),
+        shows_people=record.shows_people,
+        people_classes=record.people_classes,
+    )
+
+
+def check_counts(dataset: Dataset, record: Record, where: object) -> Dataset:
+    """Return the data set, or raise ValueError if it has not as many images and classes as its distribution."""
+    for what, found, expected in (
+        ("classes", len(dataset.class_names), record.n_classes),
+        ("images", len(dataset), record.n_images),
+    ):
+        if found != expected:
+            raise ValueError(
+                f"{where}: found {found:,} {what} where the distribution of {record.title} has {expected:,}: "
+                f"unpack it or get it again"
+            )
+    return dataset

@@ -1,0 +1,182 @@
+"""Download a data set that has a public address: checked, and continued where it stopped.
+
+In: a name of the catalogue. Out: its files in its folder under the data root. While a file comes in, it is
+`<file>.part` beside the place where it will be; only a complete file with the right checksum gets its name.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ddlcn.datasets.catalogue import Download, find_record
+from ddlcn.datasets.registry import load_dataset
+from ddlcn.datasets.root import data_root
+
+# Called with the file's name, the bytes so far, and the bytes in all (None where the server does not say).
+Progress = Callable[[str, int, int | None], None]
+
+CHUNK = 1 << 16
+# Seconds to connect, and between two pieces: a line that is dead for longer counts as cut.
+TIMEOUT = (20, 60)
+
+
+class ResumingDownloader:
+    """A downloader for pooch that continues a `.part` file by an HTTP Range request.
+
+    Parameters
+    ----------
+    part : Path
+        Where the bytes are kept until the file is complete.
+    progress : callable, optional
+        See `Progress`.
+    """
+
+    def __init__(self, part: Path, progress: Progress | None = None) -> None:
+        self.part = part
+        self.progress = progress
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
+        """Complete the part, then hand it to pooch as `output_file`; pooch checks it and gives it its name."""
+        import requests  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+        try:
+            self._complete(requests, url)
+        except requests.RequestException as error:
+            kept = self.part.stat().st_size if self.part.exists() else 0
+            raise OSError(
+                f"the download of {url} stopped ({_reason(error)}); {kept:,} bytes are kept: run the same command "
+                f"again, it continues there"
+            ) from error
+        os.replace(self.part, output_file)
+
+    def _complete(self, requests: Any, url: str) -> None:
+        begin = self.part.stat().st_size if self.part.exists() else 0
+        if begin:
+            with self._ask(requests, url, begin) as response:
+                if _continues(response, begin):
+                    self._write(response, begin)
+                    return
+                # Nothing is left to send: the part was complete when the last call was stopped.
+                if response.status_code == 416 and response.headers.get("Content-Range") == f"bytes */{begin}":
+                    return
+        # The first time; or the server knows no Range, or the part is longer than the file: from the start.
+        with self._ask(requests, url, 0) as response:
+            response.raise_for_status()
+            self._write(response, 0)
+
+    def _ask(self, requests: Any, url: str, begin: int) -> Any:
+        # "identity": a server that packs .gz files once more would make byte counts useless.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begin}-"} if begin else {})
+        return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
+
+    def _write(self, response: Any, begin: int) -> None:
+        length = response.headers.get("Content-Length")
+        total = begin + int(length) if length else None
+        done = begin
+        with self.part.open("ab" if begin else "wb") as file:
+            for piece in response.iter_content(CHUNK):
+                file.write(piece)
+                done += len(piece)
+                if self.progress:
+                    self.progress(self.part.stem, done, total)
+
+
+def fetch(name: str, root: Path | None = None, progress: Progress | None = None) -> list[Path]:
+    """Download the files of a data set.
+
+    Parameters
+    ----------
+    name : str
+        One that has a public address: "mnist", "caltech101", "caltech256".
+    root : Path, optional
+        None means `data_root()`.
+    progress : callable, optional
+        See `Progress`.
+
+    Returns
+    -------
+    paths : list of Path
+        The files; or the data set's folder, if it is complete already.
+
+    Raises
+    ------
+    ValueError
+        If the set has no public address (the message says how to get it), pooch is not installed, or a file
+        came with the wrong checksum.
+    OSError
+        If the line or the disk fails. What came in is kept, and the next call continues there.
+    """
+    record = find_record(name)
+    if not record.downloads:
+        raise ValueError(f"{record.title} has no public address ({record.terms}). {record.how_to_get}")
+    root = data_root() if root is None else root
+    folder = root / record.folder
+    if _is_complete(name, root):  # perhaps packed in another way than the download
+        return [folder]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_fetch_file(download, folder, progress) for download in record.downloads]
+    except OSError as error:
+        if error.strerror is None:
+            raise  # already one clear sentence
+        raise OSError(
+            f"cannot write to {error.filename or folder}: {error.strerror}; mend that and run the same command "
+            f"again, it continues where it stopped"
+        ) from error
+
+
+def _is_complete(name: str, root: Path) -> bool:
+    """Whether the data set opens: archives can be read and the counts are right."""
+    try:
+        load_dataset(name, root)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _fetch_file(download: Download, folder: Path, progress: Progress | None) -> Path:
+    try:
+        import pooch  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError as error:
+        raise ValueError("downloads need pooch: pip install 'ddlcn[data]'") from error
+    pooch.get_logger().setLevel(logging.WARNING)
+    target = folder / download.file
+    algorithm, _, checksum = download.checksum.partition(":")
+    if target.exists():
+        if pooch.file_hash(str(target), alg=algorithm) == checksum:
+            return target
+        raise ValueError(
+            f"{target} exists but is not the file of {download.url} (its {algorithm} differs): delete it and "
+            f"fetch again"
+        )
+    try:
+        pooch.retrieve(
+            download.url,
+            known_hash=download.checksum,
+            fname=download.file,
+            path=folder,
+            downloader=ResumingDownloader(folder / f"{download.file}.part", progress),
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"{download.url} came with the wrong {algorithm} and was deleted: fetch it again; if it happens twice, "
+            f"the file there has changed"
+        ) from error
+    return target
+
+
+def _continues(response: Any, begin: int) -> bool:
+    """Whether the answer is the rest of the file from byte `begin` on."""
+    where = str(response.headers.get("Content-Range", ""))
+    return bool(response.status_code == 206 and where.startswith(f"bytes {begin}-"))
+
+
+def _reason(error: Exception) -> str:
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"the server says {response.status_code} {response.reason}"
+    return type(error).__name__

@@ -1,0 +1,159 @@
+"""Whether the data sets under the data root are whole: file checksums, counts, content.
+
+In: the root. Out: one `Finding` for each data set. A set that is absent is no problem.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddlcn.datasets.catalogue import CATALOGUE, Record, find_record
+from ddlcn.datasets.content import content_digests
+from ddlcn.datasets.registry import load_dataset
+from ddlcn.datasets.root import data_root
+
+SUMS = "SHA256SUMS"
+OTHER = "other files"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one data set.
+
+    Parameters
+    ----------
+    name : str
+        The data set, or "other files" for those that SHA256SUMS lists besides.
+    state : {"ok", "absent", "problem"}
+    text : str
+        What was checked, or what is wrong with which file.
+    """
+
+    name: str
+    state: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        if self.state == "absent":
+            return f"{self.name} absent"
+        return f"{self.name} {'ok' if self.state == 'ok' else 'PROBLEM'}: {self.text}"
+
+
+def is_present(record: Record, root: Path | None = None) -> bool:
+    """Whether anything of a data set is in its folder, complete or not."""
+    folder = (data_root() if root is None else root) / record.folder
+    if "." in record.files:  # loose files, in any arrangement
+        return folder.is_dir() and any(path.is_file() for path in folder.rglob("*"))
+    plain = [file.removesuffix(".gz") for file in record.files if file.endswith("-ubyte.gz")]
+    return any((folder / file).exists() for file in (*record.files, *plain))
+
+
+def verify(names: Sequence[str] = (), root: Path | None = None, n_jobs: int | None = None) -> Iterator[Finding]:
+    """Check data sets, one after the other.
+
+    1. Where the root holds a `SHA256SUMS`, the bytes of every file it lists.
+    2. The number of images and classes.
+    3. The content, against the checksum in the catalogue, where one is known.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Which data sets; none means all of them, and whatever else SHA256SUMS lists.
+    root : Path, optional
+        None means `data_root()`.
+    n_jobs : int, optional
+        Threads; None means every core.
+
+    Yields
+    ------
+    finding : Finding
+        As soon as each is known; all of Caltech 101 takes some 20 seconds.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or SHA256SUMS cannot be understood.
+    """
+    root = data_root() if root is None else root
+    # Part of a data set is verified as the whole of it: "yaleb-excluded" as "yaleb".
+    chosen = list(dict.fromkeys(find_record(name).folder for name in names or CATALOGUE))
+    listed = read_sums(root / SUMS)
+    for name in chosen:
+        own = {file: checksum for file, checksum in listed.items() if file.split("/")[0] == name and "/" in file}
+        yield _verify_one(CATALOGUE[name], root, own, n_jobs)
+    if not names:
+        rest = {
+            file: checksum for file, checksum in listed.items() if "/" not in file or file.split("/")[0] not in chosen
+        }
+        if rest:
+            problems = compare_files(root, rest)
+            text = "; ".join(problems) or f"{_count(len(rest), 'file')} match {SUMS}"
+            yield Finding(OTHER, "problem" if problems else "ok", text)
+
+
+def read_sums(path: Path) -> dict[str, str]:
+    """The files that a SHA256SUMS lists, and their checksums; nothing where there is no such file."""
+    if not path.exists():
+        return {}
+    listed = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        checksum, _, file = line.partition(" ")
+        file = file.strip().removeprefix("*").removeprefix("./")
+        if len(checksum) != 64 or not file or set(checksum.lower()) - set("0123456789abcdef"):
+            raise ValueError(f"{path}, line {number}, is not a SHA-256 and a file name: get the file again")
+        listed[file] = checksum.lower()
+    return listed
+
+
+def compare_files(root: Path, listed: dict[str, str]) -> list[str]:
+    """What is wrong with the files that SHA256SUMS lists: one sentence for each bad one."""
+    problems = []
+    for file, checksum in listed.items():
+        try:
+            with (root / file).open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
+        except FileNotFoundError:
+            problems.append(f"{file}: listed in {SUMS} but missing")
+        except OSError as error:
+            problems.append(f"{file}: cannot be read ({error.strerror})")
+        else:
+            if found != checksum:
+                problems.append(f"{file}: bytes differ from {SUMS}")
+    return problems
+
+
+def _verify_one(record: Record, root: Path, listed: dict[str, str], n_jobs: int | None) -> Finding:
+    listed_is_here = any((root / file).exists() for file in listed)
+    if not listed_is_here and not is_present(record, root):
+        return Finding(record.name, "absent")
+    problems, matching = [], []
+    # Listed archives that are all absent were unpacked and deleted: the content below is what counts then.
+    if listed_is_here:
+        problems = compare_files(root, listed)
+        matching.append(f"{_count(len(listed), 'file')} in {SUMS}")
+    counts = ""
+    try:
+        dataset = load_dataset(record.name, root)
+        counts = f"{len(dataset):,} images, {len(dataset.class_names):,} classes"
+        digests = content_digests(dataset, n_jobs)
+        known = {part: checksum for part, checksum in record.content.items() if part in digests}
+        for part, checksum in known.items():
+            if digests[part] != checksum:
+                problems.append(f"{record.folder}: the content of {part!r} is not that of the distribution")
+        if known:
+            matching.append("content")
+    except (ValueError, OSError) as error:
+        problems.append(" ".join(str(error).split()))
+    if problems:
+        return Finding(record.name, "problem", "; ".join(problems))
+    checked = f"checksums match ({' and '.join(matching)})" if matching else "every image decodes, no checksum is known"
+    return Finding(record.name, "ok", f"{counts}, {checked}")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,57 @@
+"""A convolutional layer where a dictionary layer would be: as many filters, and a rectifier, over the descriptor grid.
+
+What is built, exactly. Layer 1: D_1 filters of the descriptors' width, drawn at random (normal, length one), moved over
+the grid of descriptors; response max(0, w . x - b), with b the mean response of that filter to descriptors of the
+dictionary images, so that about half of all responses are positive. Layer l: D_l filters over the responses of layer
+l - 1, made in the same way. All layers' responses are pooled as codes are, and go to the same classifier. Nothing is
+trained by gradients: a dictionary is not told the labels' errors either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ddlcn.coding import CodeBlock
+
+Array = NDArray[Any]
+
+
+class FilterBank:
+    """Banks of filters, one after the other; it stands where a coder stands.
+
+    Parameters
+    ----------
+    sample : ndarray (n, m)
+        Descriptors from which the biases are found.
+    sizes : sequence of int
+        Filters per layer.
+    seed : SeedSequence
+    """
+
+    def __init__(self, sample: Array, sizes: Sequence[int], seed: np.random.SeedSequence) -> None:
+        rng = np.random.default_rng(seed)
+        self.n_dimensions, self.dtype, self.n_atoms = sample.shape[1], sample.dtype, sum(sizes)
+        self._layers: list[tuple[Array, Array]] = []  # filters (D_{l-1}, D_l) and biases (D_l,)
+        below = sample
+        for size in sizes:
+            W = rng.normal(size=(below.shape[1], size)).astype(sample.dtype)
+            W /= np.linalg.norm(W, axis=0)
+            bias = (below @ W).mean(axis=0)
+            self._layers.append((W, bias))
+            below = np.maximum(below @ W - bias, 0.0)
+
+    def encode_block(self, X: Array) -> CodeBlock:
+        """Responses of all layers' filters to descriptors X (n, m), as codes."""
+        below, responses = X, []
+        for W, bias in self._layers:
+            below = np.maximum(below @ W - bias, 0.0)
+            responses.append(below)
+        Z = np.hstack(responses)  # (n, D_1 + D_2 + ...)
+        positive = Z > 0.0
+        counts = positive.sum(axis=1).astype(np.int32)
+        order = np.argsort(~positive, axis=1, kind="stable").astype(np.int32)  # the positive first, by ascending filter
+        return CodeBlock(order, np.take_along_axis(Z, order, axis=1).astype(np.float64), counts, np.zeros(len(X)))

@@ -1,0 +1,116 @@
+"""What one run is made with: every choice that its numbers depend on, but the seed.
+
+In: a table of a TOML file. Out: `Settings`, which can be compared, written down and hashed. Two runs with equal
+settings and equal seeds are the same run, and are made once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ddlcn._validation import check_choice
+
+# The rules for dictionary images. `clean`: from the training images only. `published`: drawn from all images of a
+# class, test images included, as the published code does.
+RULES = ("clean", "published")
+# Choices of "how many" for which a TOML file, which has no None, says "all".
+MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One cell of a table, or one point of a curve.
+
+    Attributes
+    ----------
+    dataset : str
+        As `load_dataset` takes it.
+    train_per_class : int or None
+        Training images per class, t; None: the distribution's own split.
+    dictionary_images : int or None
+        Images per class that layer 1 is learned from, p; None: all training images ("A").
+    atoms_per_class : int
+        q.
+    n_layers : int
+    rule : "clean" or "published"
+        Where dictionary images come from.
+    layer : "dictionary" or "filters"
+        What a layer is: a dictionary and its codes, or a bank of as many filters and a rectifier.
+    coder : "locality" or "llc"
+        The exact coder, or LLC's l2 form.
+    n_neighbors : int or None
+        None: all atoms.
+    beta : float
+    patch_size : tuple of int
+    step : int
+    max_side, min_side : int; 0 means no enlarging
+    pool_power, C : float
+    measure : "accuracy" or "approximation"
+        What is measured: recognition, or each layer's reconstruction error.
+    quick : bool
+        On a small part of the data: shows that everything works, and is no result.
+    """
+
+    dataset: str
+    train_per_class: int | None = None
+    dictionary_images: int | None = None
+    atoms_per_class: int = 15
+    n_layers: int = 2
+    rule: str = "clean"
+    layer: str = "dictionary"
+    coder: str = "locality"
+    n_neighbors: int | None = 15
+    beta: float = 0.15
+    patch_size: tuple[int, ...] = (16,)
+    step: int = 6
+    max_side: int = 300
+    min_side: int = 0
+    pool_power: float = 1.0
+    C: float = 1.0
+    measure: str = "accuracy"
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("rule", self.rule, RULES)
+        check_choice("layer", self.layer, ("dictionary", "filters"))
+        check_choice("coder", self.coder, ("locality", "llc"))
+        check_choice("measure", self.measure, ("accuracy", "approximation"))
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Settings:
+        """From a table of a TOML file or a row of results; unknown names are an error."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(table) - known)
+        if unknown:
+            raise ValueError(f"unknown setting {unknown[0]!r}: choose from {', '.join(sorted(known))}")
+        values: dict[str, Any] = {
+            name: None if name in MAY_BE_ALL and value == "all" else value for name, value in table.items()
+        }
+        if "patch_size" in values:
+            sizes = values["patch_size"]
+            values["patch_size"] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
+        return cls(**values)
+
+    def to_table(self) -> dict[str, Any]:
+        """The inverse of `from_table`, ready for JSON."""
+        table = asdict(self)
+        return {name: "all" if name in MAY_BE_ALL and value is None else value for name, value in table.items()}
+
+    def make_key(self, seed: int) -> str:
+        """What a run is called in the store."""
+        text = json.dumps([self.to_table(), seed], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def without_depth(self) -> Settings:
+        """What runs that differ in depth only have in common: the codes of layer 1, and so nearly all the work."""
+        return replace(self, n_layers=1)
+
+    def describe(self) -> str:
+        """In the paper's notation: (p-q), t, depth, rule."""
+        p = "A" if self.dictionary_images is None else str(self.dictionary_images)
+        t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
+        return f"{self.dataset} ({p}-{self.atoms_per_class}), depth {self.n_layers}{t}, {self.rule}"

@@ -1,0 +1,43 @@
+"""The paper's tables as data."""
+
+import pytest
+
+from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_experiment_can_be_read(name):
+    experiment = load_experiment(name)
+    places = [(cell.row, cell.column) for cell in experiment.cells]
+    assert len(set(places)) == len(places)
+    assert len({cell.settings for cell in experiment.cells}) == len(places)
+    assert all(cell.published is None or 50 < cell.published <= 100 for cell in experiment.cells)
+    names = {name for place in places for name in place}
+    assert all(a in names and b in names for a, b in experiment.compare)
+    if experiment.kind == "curve":
+        assert hasattr(experiment.cells[0].settings, experiment.x)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_a_quick_look_is_small_and_marked(name):
+    quick = make_quick(load_experiment(name))
+    assert 1 <= len(quick.cells) <= 6
+    assert all(cell.settings.quick and cell.seeds == 1 and cell.published is None for cell in quick.cells)
+    assert "not the result" in quick.title
+
+
+def test_the_paper_is_covered():
+    assert {"yaleb", "ar", "caltech101", "caltech256", "mnist", "coder", "approximation"} <= set(experiment_names())
+
+
+def test_unknown_names_and_broken_files_are_said(tmp_path):
+    with pytest.raises(ValueError, match="'yale'.*yaleb"):
+        load_experiment("yale")
+    with pytest.raises(ValueError, match="does not exist"):
+        load_experiment(str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text("cells = [")
+    with pytest.raises(ValueError, match="mine.toml is not a TOML file"):
+        load_experiment(str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text('title = "x"')
+    with pytest.raises(ValueError, match="no 'cells'"):
+        load_experiment(str(tmp_path / "mine.toml"))

@@ -1,0 +1,43 @@
+"""Settings: what makes two runs the same run."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from ddlcn.experiments.settings import Settings
+
+PLAIN = Settings("yaleb", 32)
+
+
+def test_written_down_and_read_again():
+    for settings in (PLAIN, Settings("mnist", None, 100, n_neighbors=None, patch_size=(12, 16))):
+        assert Settings.from_table(settings.to_table()) == settings
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
+def test_every_setting_makes_another_key(name):
+    value = getattr(PLAIN, name)
+    other = {
+        "rule": "published",
+        "layer": "filters",
+        "coder": "llc",
+        "measure": "approximation",
+        "patch_size": (12,),
+        "dataset": "ar",
+        "quick": True,
+    }.get(name, 7 if value is None else value + 1 if not isinstance(value, str | tuple | bool) else None)
+    assert replace(PLAIN, **{name: other}).make_key(0) != PLAIN.make_key(0)
+
+
+def test_the_seed_makes_another_key():
+    assert PLAIN.make_key(0) != PLAIN.make_key(1)
+    assert PLAIN.make_key(0) == Settings("yaleb", 32).make_key(0)
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [({"dataset": "ar", "atoms": 3}, "atoms"), ({"dataset": "ar", "rule": "dirty"}, "rule")],
+)
+def test_what_is_unknown_is_named(table, named):
+    with pytest.raises(ValueError, match=named):
+        Settings.from_table(table)
