@@ -23,12 +23,12 @@ def test_splits_are_what_they_claim(seed, counts, t, p, rule):
     assert np.array_equal(np.sort(np.concatenate([split.train, split.test])), np.arange(len(labels)))
     assert np.bincount(labels[split.train]).tolist() == [t] * len(counts)
     per_class = np.bincount(labels[split.dictionary], minlength=len(counts))
-    if rule == "clean" or p is None:
+    if rule == "clean":
         assert np.isin(split.dictionary, split.train).all()
         assert per_class.tolist() == [min(p or t, t)] * len(counts)
         assert bool(split.note) == (p is not None and p > t)
     else:
-        assert per_class.tolist() == [min(p, count) for count in counts]
+        assert per_class.tolist() == [count if p is None else min(p, count) for count in counts]
 
 
 def test_the_published_rule_does_draw_test_images():

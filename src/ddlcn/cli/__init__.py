@@ -40,6 +40,7 @@ def _root(
 app.command()(basics.demo)
 app.command()(basics.info)
 app.command()(experiments.reproduce)
+app.command()(experiments.report)
 app.add_typer(data.app, name="data")
 
 
@@ -47,6 +48,6 @@ def main() -> None:
     """Entry point: errors that a user can mend are one line, not a traceback."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:  # an extra that is not installed is an ImportError
         print(f"ddlcn: {error}", file=sys.stderr)
         sys.exit(1)

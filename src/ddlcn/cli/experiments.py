@@ -1,4 +1,4 @@
-"""`ddlcn reproduce`: the paper's tables and figures, one command each."""
+"""`ddlcn reproduce`: the paper's tables and figures, one command each. `ddlcn report`: a page about the runs."""
 
 from __future__ import annotations
 
@@ -67,3 +67,29 @@ def reproduce(
                 write_lines((row for row in store.rows() if not row.settings.quick), rows)
     print_experiment(experiment, list(store.rows()), console)
     store.close()
+
+
+def report(
+    results: Annotated[
+        Path, typer.Argument(help="What `ddlcn reproduce` wrote: the results file, or its lines of text (.jsonl).")
+    ] = RESULTS,
+    html: Annotated[Path, typer.Option(help="The page to write: one file, which needs no network.")] = Path(
+        "report.html"
+    ),
+    summary: Annotated[Path | None, typer.Option(help="Also write a summary in markdown.")] = None,
+) -> None:
+    """Turn finished runs into one HTML page: published against ours, curves, confusions, time, and the leak.
+
+    Example: ddlcn report --html report.html
+    """
+    from ddlcn.experiments.catalogue import experiment_names, load_experiment
+    from ddlcn.experiments.store import read_rows
+    from ddlcn.report import write_report, write_summary
+
+    rows = read_rows(results)
+    experiments = [load_experiment(name) for name in experiment_names()]
+    write_report(rows, experiments, html)
+    typer.echo(f"wrote {html}, from {len(rows)} runs")
+    if summary is not None:
+        write_summary(rows, experiments, summary)
+        typer.echo(f"wrote {summary}")

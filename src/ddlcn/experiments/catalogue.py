@@ -20,6 +20,8 @@ from typing import Any
 from ddlcn._validation import check_choice
 from ddlcn.experiments.settings import Settings
 
+# In the order of the paper; what it does not have comes after, by name.
+_ORDER = ("yaleb", "ar", "caltech101", "caltech256", "mnist")
 _OF_A_CELL = ("row", "column", "published", "bar", "seeds")
 
 
@@ -54,9 +56,10 @@ class Experiment:
 
 
 def experiment_names() -> tuple[str, ...]:
-    """The experiments that there are."""
+    """The experiments that there are: the paper's tables first."""
     files = resources.files("ddlcn.experiments").joinpath("paper").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+    names = sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+    return (*_ORDER, *(name for name in names if name not in _ORDER))
 
 
 def load_experiment(name: str) -> Experiment:

@@ -51,7 +51,7 @@ def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[An
 
     p, note = settings.dictionary_images, ""
     if p is None:
-        return Split(train, test, train)
+        return Split(train, test, train if settings.rule == "clean" else everyone)
     rng = np.random.default_rng(dictionary_seed)
     if settings.rule == "published":
         return Split(train, test, _draw(labels, everyone, p, rng, spare=False), note)

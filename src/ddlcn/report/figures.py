@@ -1,0 +1,214 @@
+"""The figures of the report: what is drawn. In: grids, lines, confusions; out: SVG text (`svg` says how)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ddlcn.report.approximation import ErrorLine
+from ddlcn.report.classes import MOST_LABELS, Confusion
+from ddlcn.report.results import CellResult, Grid
+from ddlcn.report.svg import INK, finish, in_style, start
+from ddlcn.report.writing import show_setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which stay apart for colour-blind readers; each line has a marker of its own as well.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+# More than this between the smallest and the largest value, and the axis is logarithmic.
+_WIDE = 15.0
+_AXIS_NAMES = {
+    "train_per_class": "training images per class",
+    "dictionary_images": "dictionary images per class, p",
+    "atoms_per_class": "atoms per class, q",
+    "n_layers": "depth (layers)",
+    "n_neighbors": "nearest atoms, k",
+    "beta": "weight of the penalty, β",
+}
+
+
+@in_style
+def draw_curve(grid: Grid, name: str) -> str:
+    """Accuracy over a setting: a panel for each data set, a line for each column, error bars of one sd."""
+    x = grid.experiment.x
+    panels: dict[str, list[CellResult]] = {}
+    for result in grid.results:
+        panels.setdefault(result.cell.settings.dataset, []).append(result)
+    figure, axes = start(len(panels), width=7.2 if len(panels) == 1 else 4.9 * len(panels), height=3.9)
+    for axis, (dataset, results) in zip(axes, panels.items(), strict=True):
+        _draw_lines(axis, results, x)
+        if len(panels) > 1:
+            axis.set_title(dataset)
+        axis.set_xlabel(_AXIS_NAMES.get(x, x.replace("_", " ")))
+    axes[0].set_ylabel("accuracy over all test images, %")
+    label = f"Line chart: {grid.experiment.title}, accuracy over {_AXIS_NAMES.get(x, x)}. The numbers are in the table."
+    return finish(figure, name, label)
+
+
+def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
+    lines: dict[str, list[CellResult]] = {}
+    crowded = len({(r.cell.column, getattr(r.cell.settings, x, None)) for r in results}) < len(results)
+    for result in results:
+        # Where a column has two points at one place, its rows are lines too.
+        label = f"{result.cell.column}, {result.cell.row}" if crowded else result.cell.column
+        lines.setdefault(label, []).append(result)
+    places, ticks, logarithmic = _place_points([getattr(result.cell.settings, x, None) for result in results])
+    if logarithmic:
+        axis.set_xscale("log")
+    for i, (label, points) in enumerate(lines.items()):
+        colour, marker = _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
+        points = sorted(points, key=lambda point: places[getattr(point.cell.settings, x, None)])
+        ours = [(places[getattr(p.cell.settings, x, None)], p.over_images) for p in points if p.over_images is not None]
+        if ours:
+            axis.errorbar(
+                [place for place, _ in ours],
+                [spread.mean for _, spread in ours],
+                yerr=[spread.sd or 0.0 for _, spread in ours],
+                color=colour,
+                marker=marker,
+                capsize=3,
+                elinewidth=1.2,
+                label=label or "ours",
+            )
+        published = [
+            (places[getattr(p.cell.settings, x, None)], p.cell.published)
+            for p in points
+            if p.cell.published is not None
+        ]
+        if published:
+            axis.plot(
+                [place for place, _ in published],
+                [value for _, value in published],
+                color=colour,
+                marker=marker,
+                markerfacecolor="none",
+                linestyle=(0, (2, 2)),
+                linewidth=1.2,
+                label=f"{label}, published" if label else "published",
+            )
+    axis.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
+    axis.minorticks_off()
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        # matplotlib lists plain lines before those with error bars; ours belong before what was published.
+        order = sorted(range(len(labels)), key=lambda i: (list(lines).index(_own(labels[i], lines)), len(labels[i])))
+        axis.legend([handles[i] for i in order], [labels[i] for i in order], loc="best", fontsize=9.5)
+    else:
+        axis.text(0.5, 0.5, "not run", transform=axis.transAxes, ha="center", va="center")
+
+
+def _own(label: str, lines: dict[str, list[CellResult]]) -> str:
+    """The line that an entry of the legend belongs to."""
+    return label if label in lines else label.removesuffix("published").removesuffix(", ") if label != "ours" else ""
+
+
+def _place_points(values: Sequence[Any]) -> tuple[dict[Any, float], list[tuple[float, str]], bool]:
+    """Where each value stands, the ticks, and whether the axis is logarithmic. None, all there is, stands last."""
+    distinct = list(dict.fromkeys(values))
+    numbers = sorted(float(value) for value in distinct if isinstance(value, int | float))
+    if len(numbers) + (None in distinct) < len(distinct) or not numbers:
+        places = {value: float(i) for i, value in enumerate(distinct)}
+        return places, [(place, show_setting(value)) for value, place in places.items()], False
+    logarithmic = numbers[0] > 0 and numbers[-1] / numbers[0] > _WIDE
+    places = {value: float(value) for value in distinct if value is not None}
+    if None in distinct:
+        last, gaps = numbers[-1], max(len(numbers) - 1, 1)
+        step = (last / numbers[0]) ** (1 / gaps) if logarithmic else (last - numbers[0]) / gaps
+        places[None] = last * max(step, 1.5) if logarithmic else last + (step or max(last, 1.0))
+    ticks = sorted((place, show_setting(value)) for value, place in places.items())
+    return places, ticks, logarithmic
+
+
+@in_style
+def draw_differences(grids: Sequence[Grid], name: str) -> str:
+    """Ours less published for every cell that has both: a row for each experiment, a dot for each cell."""
+    shown = [grid for grid in grids if any(result.verdict for result in grid.results)]
+    figure, (axis,) = start(1, width=9.4, height=1.1 + 0.46 * len(shown))
+    looks = {"reached": ("#009E73", "o"), "close": ("#8a94a1", "D"), "short": ("#D55E00", "v")}
+    for verdict, (colour, marker) in looks.items():
+        found = [(r.difference or 0.0, i) for i, grid in enumerate(shown) for r in grid.results if r.verdict == verdict]
+        axis.plot(
+            [difference for difference, _ in found],
+            [i for _, i in found],
+            linestyle="none",
+            marker=marker,
+            color=colour,
+            alpha=0.8,
+            markeredgewidth=0,
+            markersize=8,
+        )
+    axis.axvline(0.0, color=INK, linewidth=1.2)
+    axis.set_yticks(range(len(shown)), [_shorten(grid.experiment.title, 44) for grid in shown])
+    axis.set_ylim(len(shown) - 0.5, -0.5)
+    axis.set_xlabel("ours less published, in points of accuracy over all test images")
+    axis.spines["left"].set_visible(False)
+    return finish(figure, name, "Dot chart: ours less published for every cell. The numbers are in the tables below.")
+
+
+@in_style
+def draw_errors(lines: Sequence[ErrorLine], name: str) -> str:
+    """Relative reconstruction error by layer."""
+    figure, (axis,) = start(1, width=7.2, height=3.7)
+    for i, line in enumerate(line for line in lines if line.errors):
+        axis.errorbar(
+            range(1, len(line.errors) + 1),
+            [error.mean for error in line.errors],
+            yerr=[error.sd or 0.0 for error in line.errors],
+            color=_COLOURS[i % len(_COLOURS)],
+            marker=_MARKERS[i % len(_MARKERS)],
+            capsize=3,
+            elinewidth=1.2,
+            label=line.label,
+        )
+    deepest = max(len(line.errors) for line in lines)
+    axis.set_xticks(range(1, deepest + 1))
+    axis.set_xlabel("layer")
+    axis.set_ylabel("relative reconstruction error")
+    axis.set_ylim(bottom=0.0)
+    axis.legend(loc="best", fontsize=9.5)
+    return finish(figure, name, "Line chart: relative reconstruction error by layer. The numbers are in the table.")
+
+
+@in_style
+def draw_confusion(confusion: Confusion, name: str) -> str:
+    """A map of the shares in which each class (row) is taken for each other (column)."""
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+
+    n = len(confusion.names)
+    labelled = n <= MOST_LABELS
+    side = 5.2 if not labelled else float(np.clip(2.4 + 0.24 * n, 4.2, 8.6))
+    figure, (axis,) = start(1, width=side + 1.0, height=side)
+    totals = confusion.counts.sum(axis=1, keepdims=True)
+    shares = 100.0 * confusion.counts / np.maximum(totals, 1)
+    # From nothing to full colour, so that the page shows through where there is nothing, light or dark.
+    colours = LinearSegmentedColormap.from_list("mistakes", [(0.0, 0.45, 0.7, 0.0), (0.0, 0.45, 0.7, 1.0)])
+    # Mistakes are a few per cent: on a straight scale only the diagonal would be seen.
+    picture = axis.imshow(shares, cmap=colours, norm=PowerNorm(0.45, 0.0, 100.0), interpolation="nearest")
+    axis.grid(False)
+    axis.set_xlabel("taken for")
+    axis.set_ylabel("true class")
+    if labelled:
+        names = [_shorten(text) for text in confusion.names]
+        upright = n > 12 or max(map(len, names)) > 3
+        axis.set_xticks(range(n), names, rotation=90 if upright else 0, fontsize=8.5)
+        axis.set_yticks(range(n), names, fontsize=8.5)
+    else:
+        axis.set_xticks([])
+        axis.set_yticks([])
+    if n <= 12:
+        for true, taken in np.argwhere(confusion.counts > 0):
+            ink = "white" if shares[true, taken] > 35.0 else INK
+            text = str(confusion.counts[true, taken])
+            axis.text(taken, true, text, ha="center", va="center", fontsize=7.5, color=ink)
+    bar = figure.colorbar(picture, ax=axis, fraction=0.045, pad=0.03, ticks=[0, 1, 5, 20, 50, 100])
+    bar.set_label("% of the true class")
+    bar.outline.set_visible(False)  # type: ignore[operator, unused-ignore]
+    return finish(figure, name, f"Confusion map of {confusion.dataset}, {n} classes. The text beside it says the most.")
+
+
+def _shorten(name: str, length: int = 18) -> str:
+    return name if len(name) <= length else f"{name[: length - 1]}…"

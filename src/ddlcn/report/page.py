@@ -1,0 +1,102 @@
+"""The report as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from ddlcn.experiments.catalogue import Experiment
+from ddlcn.experiments.store import Row
+from ddlcn.report import contents as words
+from ddlcn.report.contents import Contents, Section, gather
+from ddlcn.report.pictures import find_pictures, is_of_people
+from ddlcn.report.writing import count, describe, show_difference, show_number
+
+# A table of times longer than this is folded away.
+_LONG = 12
+
+
+def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
+    """The whole page, CSS and figures inside."""
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("the report needs matplotlib and jinja2: pip install 'ddlcn[report]'") from error
+
+    contents = gather(rows, experiments)
+    templates = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    templates.globals.update(
+        count=count, describe=describe, show_difference=show_difference, show_number=show_number, long=_LONG
+    )
+    return templates.get_template("page.html").render(
+        style=Markup(_read("style.css")),  # ours, and CSS is not HTML: nothing to escape
+        contents=contents,
+        words=words,
+        menu=_list_menu(contents),
+        sections=[_section(i, section) for i, section in enumerate(contents.sections, start=1)],
+        confusions=_confusions(contents),
+        glance=Markup(_draw_glance(contents)),
+    )
+
+
+def _read(name: str) -> str:
+    return resources.files("ddlcn.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _list_menu(contents: Contents) -> list[tuple[str, str]]:
+    menu = [(f"experiment-{i}", section.grid.experiment.title) for i, section in enumerate(contents.sections, start=1)]
+    menu += [("leak", "The leak"), ("depth", "Depth, and what the mathematics predicts")]
+    if contents.confusions:
+        menu.append(("classes", "Best and worst classes"))
+    return [*menu, ("time", "Time"), ("origin", "Where and when")]
+
+
+def _draw_glance(contents: Contents) -> str:
+    from ddlcn.report.figures import draw_differences
+
+    return draw_differences([section.grid for section in contents.sections], "glance") if contents.counts.judged else ""
+
+
+def _section(number: int, section: Section) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    from ddlcn.report.figures import draw_curve, draw_errors
+
+    figures = []
+    if section.grid.experiment.kind == "curve" and section.grid.results:
+        figures.append(Markup(draw_curve(section.grid, f"curve{number}")))
+    if any(line.errors for line in section.errors):
+        figures.append(Markup(draw_errors(section.errors, f"errors{number}")))
+    return {
+        "id": f"experiment-{number}",
+        "grid": section.grid,
+        "figures": figures,
+        "errors": section.errors,
+        "deepest": max((len(line.errors) for line in section.errors), default=0),
+        "comparisons": section.comparisons,
+    }
+
+
+def _confusions(contents: Contents) -> list[dict[str, Any]]:
+    from markupsafe import Markup
+
+    from ddlcn.report.figures import draw_confusion
+
+    return [
+        {
+            "confusion": confusion,
+            "figure": Markup(draw_confusion(confusion, f"confusion{i}")),
+            "pictures": find_pictures(confusion),
+            "of_people": is_of_people(confusion.dataset),
+        }
+        for i, confusion in enumerate(contents.confusions, start=1)
+    ]

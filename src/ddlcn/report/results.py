@@ -1,0 +1,147 @@
+"""Rows meet cells: what was run of each table and curve, and how it stands against the published number and the bar."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ddlcn.experiments.catalogue import Cell, Experiment, make_quick
+from ddlcn.experiments.settings import Settings
+from ddlcn.experiments.store import Row
+from ddlcn.report.writing import Spread, show_setting
+
+# A mean of floats may miss a published number by its last bits; that is no shortfall.
+_LAST_BITS = 1e-9
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One cell and its rows. Numbers are in per cent."""
+
+    cell: Cell
+    rows: tuple[Row, ...]  # ascending by seed
+    over_images: Spread | None = None
+    over_classes: Spread | None = None
+    notes: tuple[int, ...] = ()  # numbers of its footnotes
+
+    @property
+    def is_run(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less published, in points."""
+        if self.over_images is None or self.cell.published is None:
+            return None
+        return self.over_images.mean - self.cell.published
+
+    @property
+    def verdict(self) -> str:
+        """ "reached", "close" (short by no more than one sd), "short", or "" where nothing can be said."""
+        return _judge(self.over_images, self.cell.published)
+
+    @property
+    def bar_verdict(self) -> str:
+        """ "reached", "short" or "": a bar is a bar, so no sd helps."""
+        verdict = _judge(self.over_images, self.cell.bar)
+        return "short" if verdict == "close" else verdict
+
+
+@dataclass(frozen=True)
+class Grid:
+    """An experiment as it stands on the page."""
+
+    experiment: Experiment
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    slots: dict[tuple[str, str], list[CellResult]]
+    results: tuple[CellResult, ...]  # cells that measure accuracy, in the experiment's order
+    approximations: tuple[CellResult, ...]
+    footnotes: tuple[str, ...] = ()
+
+    @property
+    def has_published(self) -> bool:
+        return any(result.cell.published is not None for result in self.results)
+
+
+def choose_rows(rows: Sequence[Row]) -> tuple[list[Row], bool]:
+    """The rows to report, and whether they are only a quick look. A run that is there twice counts once."""
+    if not rows:
+        raise ValueError("there are no results to report: run `ddlcn reproduce NAME` first, or name another file")
+    once = {(row.settings.make_key(row.seed)): row for row in reversed(rows)}
+    ordered = [once[key] for key in sorted(once)]
+    full = [row for row in ordered if not row.settings.quick]
+    return (full, False) if full else (ordered, True)
+
+
+def choose_experiments(experiments: Sequence[Experiment], rows: Sequence[Row], quick: bool) -> list[Experiment]:
+    """Experiments that have a cell. For a quick look: their quick forms, and only those that were run."""
+    chosen = [experiment for experiment in experiments if experiment.cells]
+    if quick:
+        there = {row.settings for row in rows}
+        forms = [e if all(cell.settings.quick for cell in e.cells) else make_quick(e) for e in chosen]
+        chosen = [form for form in forms if any(cell.settings in there for cell in form.cells)]
+    if not chosen:
+        raise ValueError("there is no table or figure to report: none of the experiments given has a cell with results")
+    return chosen
+
+
+def group_by_settings(rows: Iterable[Row]) -> dict[Settings, list[Row]]:
+    """Rows of equal settings, ascending by seed."""
+    groups: dict[Settings, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.seed):
+        groups[row.settings].append(row)
+    return dict(groups)
+
+
+def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid:
+    """Put every row into its cell."""
+    footnotes: list[str] = []
+    slots: dict[tuple[str, str], list[CellResult]] = defaultdict(list)
+    results, approximations = [], []
+    for cell in experiment.cells:
+        rows = tuple(row for row in groups.get(cell.settings, []) if row.seed < cell.seeds)
+        if cell.settings.measure == "approximation":
+            approximations.append(CellResult(cell, tuple(row for row in rows if row.errors)))
+            continue
+        rows = tuple(row for row in rows if row.accuracy is not None)
+        notes = sorted({row.note for row in rows if row.note})
+        footnotes += [note for note in notes if note not in footnotes]
+        result = CellResult(
+            cell,
+            rows,
+            _per_cent([row.accuracy for row in rows]),
+            _per_cent([row.mean_over_classes for row in rows]),
+            tuple(footnotes.index(note) + 1 for note in notes),
+        )
+        results.append(result)
+        slots[_place(experiment, cell)].append(result)
+    row_names = tuple(dict.fromkeys(row for row, _ in slots))
+    column_names = tuple(dict.fromkeys(column for _, column in slots))
+    return Grid(
+        experiment, row_names, column_names, dict(slots), tuple(results), tuple(approximations), tuple(footnotes)
+    )
+
+
+def _place(experiment: Experiment, cell: Cell) -> tuple[str, str]:
+    """Row and column. The table behind a curve has a row for each point of its axis."""
+    if experiment.kind != "curve":
+        return cell.row, cell.column
+    point = show_setting(getattr(cell.settings, experiment.x, None))
+    dataset = cell.settings.dataset if len(experiment.dataset_names) > 1 else ""
+    own = cell.row if cell.row != point and len({other.row for other in experiment.cells}) > 1 else ""
+    return ", ".join(filter(None, (dataset, own if own != dataset else "", point))), cell.column
+
+
+def _per_cent(values: Iterable[float | None]) -> Spread | None:
+    spread = Spread.of([value for value in values if value is not None])
+    return None if spread is None else spread.scaled(100.0)
+
+
+def _judge(ours: Spread | None, goal: float | None) -> str:
+    if ours is None or goal is None:
+        return ""
+    if ours.mean >= goal - _LAST_BITS:
+        return "reached"
+    return "close" if ours.sd is not None and goal - ours.mean <= ours.sd else "short"

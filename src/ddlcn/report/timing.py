@@ -1,0 +1,101 @@
+"""What the runs cost, and where and when they were made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ddlcn.experiments.settings import Settings
+from ddlcn.experiments.store import Row
+from ddlcn.report.writing import describe, natural_key
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Means over seeds of one setting, or medians over the settings of a data set; None: not measured."""
+
+    dataset: str
+    label: str
+    n: int
+    whole_ms: float | None
+    classify_ms: float | None
+    fit_seconds: float | None
+    memory_mb: float | None
+    finished: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Runs made on one machine with one set of versions."""
+
+    machine: str
+    versions: str
+    n: int
+    first: str
+    last: str
+
+
+def list_times(groups: dict[Settings, list[Row]]) -> dict[str, list[TimeLine]]:
+    """By data set, one line for each setting."""
+    lines: dict[str, list[TimeLine]] = defaultdict(list)
+    for settings, rows in groups.items():
+        if all(row.seconds_per_image is None and row.fit_seconds is None for row in rows):
+            continue
+        lines[settings.dataset].append(
+            TimeLine(
+                settings.dataset,
+                describe(settings),
+                len(rows),
+                _mean([row.seconds_per_image for row in rows], 1000.0),
+                _mean([row.seconds_to_classify for row in rows], 1000.0),
+                _mean([row.fit_seconds for row in rows]),
+                _mean([row.peak_memory_mb for row in rows]),
+                max(row.finished for row in rows),
+            )
+        )
+    return {dataset: sorted(lines[dataset], key=lambda line: natural_key(line.label)) for dataset in sorted(lines)}
+
+
+def summarise_times(times: dict[str, list[TimeLine]]) -> list[TimeLine]:
+    """By data set, the median over its settings."""
+    return [
+        TimeLine(
+            dataset,
+            "",
+            len(lines),
+            _median([line.whole_ms for line in lines]),
+            _median([line.classify_ms for line in lines]),
+            _median([line.fit_seconds for line in lines]),
+            _median([line.memory_mb for line in lines]),
+        )
+        for dataset, lines in times.items()
+    ]
+
+
+def list_origins(rows: Sequence[Row]) -> list[Origin]:
+    """Machines and versions, the one with most runs first."""
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        places[row.machine or "machine not recorded", row.versions or "versions not recorded"].append(row.finished)
+    origins = [
+        Origin(machine, versions, len(dates), min(filter(None, dates), default=""), max(dates))
+        for (machine, versions), dates in places.items()
+    ]
+    return sorted(origins, key=lambda origin: (-origin.n, origin.machine, origin.versions))
+
+
+def list_data(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Which data the runs saw: (data set, identity)."""
+    return sorted({(row.settings.dataset, row.data) for row in rows if row.data})
+
+
+def _mean(values: list[float | None], factor: float = 1.0) -> float | None:
+    there = [value for value in values if value is not None]
+    return factor * sum(there) / len(there) if there else None
+
+
+def _median(values: list[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return median(there) if there else None

@@ -1,0 +1,120 @@
+"""How numbers, settings and files are written: one place, so that page and summary agree to the last digit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from ddlcn.experiments.settings import Settings
+
+# What `describe` says in the paper's notation; every other setting is named only where it is not the default.
+_IN_NOTATION = ("dataset", "train_per_class", "dictionary_images", "atoms_per_class", "n_layers", "rule", "quick")
+_PLAIN_NAMES = {
+    "n_neighbors": "k",
+    "beta": "β",
+    "patch_size": "patch",
+    "max_side": "longest side",
+    "min_side": "shortest side",
+    "pool_power": "pooling power",
+    "layer": "layer",
+    "coder": "coder",
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over seeds; `sd` is None where one number has none."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: list[float]) -> Spread | None:
+        """Of at least one number, else None."""
+        if not values:
+            return None
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), sd, len(values))
+
+    def scaled(self, factor: float) -> Spread:
+        return Spread(self.mean * factor, None if self.sd is None else self.sd * factor, self.n)
+
+    def show(self, digits: int = 2) -> str:
+        """ "98.92 ± 0.10"."""
+        text = f"{self.mean:.{digits}f}"
+        return text if self.sd is None else f"{text} ± {self.sd:.{digits}f}"
+
+
+def show_difference(points: float, digits: int = 2) -> str:
+    """With its sign; a shortfall too small for the digits keeps enough of them to be seen."""
+    if points == 0:
+        return f"{0:.{digits}f}"
+    while abs(points) < 0.5 * 10.0**-digits and digits < 4:
+        digits += 1
+    return f"{points:+.{digits}f}".replace("-", "−")
+
+
+def show_p(p: float) -> str:
+    """A p-value; never "0.000"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def show_number(value: float | None, digits: int = 3) -> str:
+    """Significant digits without exponents; a dash for what was not measured."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:,.{min(places, 6)}f}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """ "1 seed", "3 seeds"."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def describe(settings: Settings, leave_out: tuple[str, ...] = ()) -> str:
+    """Settings in the paper's notation, (p-q), and whatever differs from the defaults; the data set is not named."""
+    p = "A" if settings.dictionary_images is None else str(settings.dictionary_images)
+    parts = [f"({p}-{settings.atoms_per_class})"]
+    if settings.train_per_class is not None:
+        parts.append(f"{settings.train_per_class} per class")
+    if "n_layers" not in leave_out:
+        parts.append(f"depth {settings.n_layers}")
+    if "rule" not in leave_out:
+        parts.append(settings.rule)
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in (*_IN_NOTATION, *leave_out) or value == field.default:
+            continue
+        parts.append(f"{_PLAIN_NAMES.get(field.name, field.name)} {show_setting(value)}")
+    return ", ".join(parts)
+
+
+def show_setting(value: object) -> str:
+    """One setting's value; None means all there is."""
+    if value is None:
+        return "all"
+    if isinstance(value, tuple):
+        return "+".join(str(part) for part in value)
+    return str(value)
+
+
+def natural_key(label: str) -> list[tuple[int, int, str]]:
+    """To sort by, so that 5 comes before 15, and all of something ("A") after any number of it."""
+    words = "".join(letter if letter.isalnum() else " " for letter in label).split()
+    return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
+
+
+def replace_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a whole file or leave the old one: a reader never sees half a page."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.with_name(f"{target.name}.new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, target)
