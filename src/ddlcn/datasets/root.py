@@ -36,7 +36,7 @@ def missing(record: Record, root: Path, file: str | None = None) -> FileNotFound
     what = record.title if file is None else f"{record.folder}/{file}"
     how = record.how_to_get.removesuffix(".")
     if record.downloads:
-        how = f"run `{how}`"
+        how = f"run {how}"
     return FileNotFoundError(
         f"{what} is not under {root}: set the environment variable DDLCN_DATA to the folder that holds "
         f"{record.folder}/, or get it. {how[0].upper()}{how[1:]}"

@@ -22,6 +22,8 @@ from ddlcn.experiments.settings import Settings
 
 # In the order of the paper; what it does not have comes after, by name.
 _ORDER = ("yaleb", "ar", "caltech101", "caltech256", "mnist")
+# Cells of a quick look, spread over the table.
+QUICK_CELLS = 12
 _OF_A_CELL = ("row", "column", "published", "bar", "seeds")
 
 
@@ -104,7 +106,8 @@ def make_quick(experiment: Experiment) -> Experiment:
             atoms_per_class=min(cell.settings.atoms_per_class, 5),
         )
         cells.setdefault(small, replace(cell, settings=small, seeds=1, published=None, bar=None))
-    few = tuple(cells.values())[:6]
+    step = -(-len(cells) // QUICK_CELLS)
+    few = tuple(cells.values())[::step]
     return replace(experiment, title=f"{experiment.title} (quick look, not the result)", cells=few, compare=())
 
 
