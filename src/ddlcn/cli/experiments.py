@@ -34,7 +34,7 @@ def reproduce(
     from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
     from ddlcn.experiments.runner import carry_out, plan
     from ddlcn.experiments.store import Store, read_rows, write_lines
-    from ddlcn.experiments.summary import print_experiment, print_experiments
+    from ddlcn.report.console import print_experiment, print_experiments
 
     console = Console(width=None if Console().is_terminal else 130)
     if list_them or not name:
