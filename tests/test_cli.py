@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -78,3 +79,29 @@ def test_a_mistake_is_one_line(monkeypatch, capsys, error):
 
 def test_an_unknown_command(run):
     assert run("traain").exit_code == 2
+
+
+def test_experiments_are_listed(run):
+    result = run("reproduce", "--list")
+    assert result.exit_code == 0
+    assert "yaleb" in result.output
+    assert run("reproduce").output == result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reproduce", "yale"], "no experiment is called 'yale': choose from yaleb"),
+        (["reproduce", "ar"], "AR"),
+        (["report", "none.sqlite"], "none.sqlite does not exist: run `ddlcn reproduce` first"),
+    ],
+)
+def test_what_is_missing_is_one_line_and_exit_1(arguments, said, tmp_path):
+    environment = {**os.environ, "DDLCN_DATA": str(tmp_path)}
+    command = [sys.executable, "-m", "ddlcn", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ddlcn: ")
+    assert said in last
+    assert "Traceback" not in done.stderr
