@@ -7,6 +7,7 @@ import pytest
 
 from ddlcn import calibration
 from ddlcn.calibration import USUAL_TEMPERATURE, Calibrator, FoldProblem, fit_temperature, sample_images
+from ddlcn.svm import SVMSettings
 
 
 def make_problem(noise: float, n: int = 120, n_classes: int = 3, kind: str = "liblinear") -> FoldProblem:
@@ -14,7 +15,7 @@ def make_problem(noise: float, n: int = 120, n_classes: int = 3, kind: str = "li
     y = np.arange(n) % n_classes
     F = np.eye(n_classes)[y] + noise * rng.normal(size=(n, n_classes))
     F /= np.linalg.norm(F, axis=1, keepdims=True)
-    return FoldProblem(F @ F.T, y, n_classes, 1.0, kind, np.ones(n_classes), seed=0)
+    return FoldProblem(F @ F.T, y, SVMSettings(n_classes, 1.0, kind, np.ones(n_classes)), seed=0)
 
 
 @pytest.mark.parametrize("kind", ["liblinear", "libsvm"])
@@ -45,7 +46,7 @@ def test_a_class_with_one_image_leaves_the_stated_rule():
     y = problem.y.copy()
     y[y == 2] = 0
     y[0] = 2
-    alone = FoldProblem(problem.gram, y, 3, 1.0, "liblinear", np.ones(3), 0)
+    alone = FoldProblem(problem.gram, y, SVMSettings(3, 1.0, "liblinear", np.ones(3)), 0)
     assert fit_temperature(alone, 1) == USUAL_TEMPERATURE
 
 
@@ -57,7 +58,9 @@ def test_held_out_images_are_about_as_often_right_as_promised():
     F = np.eye(n_classes)[y] + 0.8 * rng.normal(size=(n, n_classes))
     train = slice(0, 400)
     gram = F[train] @ F[train].T
-    temperature = fit_temperature(FoldProblem(gram, y[train], n_classes, 1.0, "liblinear", np.ones(3), 0), 1)
+    temperature = fit_temperature(
+        FoldProblem(gram, y[train], SVMSettings(n_classes, 1.0, "liblinear", np.ones(3)), 0), 1
+    )
     dual = calibration.fit_dual(gram, y[train], n_classes, 1.0, np.ones(3), 1)
     decisions = F[400:] @ F[train].T @ dual + dual.sum(axis=0)
     p = Calibrator(temperature).probabilities(decisions, 1)

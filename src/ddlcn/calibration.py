@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 from sklearn.model_selection import StratifiedKFold
 
-from ddlcn.svm import fit_dual, fit_pairs, gram_matrix
+from ddlcn.svm import SVMSettings, fit_dual, fit_pairs, gram_matrix
 
 Array = NDArray[Any]
 
@@ -43,10 +43,7 @@ class FoldProblem:
 
     gram: Array  # (n, n) inner products of features
     y: NDArray[np.intp]  # (n,) class indices
-    n_classes: int
-    C: float
-    kind: str
-    weights: Array  # (n_classes,)
+    settings: SVMSettings
     seed: int
 
 
@@ -62,17 +59,14 @@ class Calibrator:
         features: Any,
         gram: Array | None,
         y: NDArray[np.intp],
-        n_classes: int,
-        C: float,
-        kind: str,
-        weights: Array,
+        settings: SVMSettings,
         seed: np.random.SeedSequence,
     ) -> Calibrator:
         """Keep a sample of the training images: of the Gram matrix if there is one, else of the features' own."""
         rng = np.random.default_rng(seed)
         chosen = sample_images(y, rng)
         kept = gram_matrix(features[chosen]) if gram is None else gram[np.ix_(chosen, chosen)]
-        return cls(FoldProblem(kept, y[chosen], n_classes, C, kind, weights, int(rng.integers(2**31))))
+        return cls(FoldProblem(kept, y[chosen], settings, int(rng.integers(2**31))))
 
     def find_temperature(self, n_jobs: int | None) -> float:
         """The temperature; the first call does the work."""
@@ -99,7 +93,8 @@ def sample_images(y: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.i
 
 def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
     """The temperature that makes the decisions of held-out folds most likely."""
-    gram, y, n_classes = problem.gram, problem.y, problem.n_classes
+    gram, y, settings = problem.gram, problem.y, problem.settings
+    n_classes, C, weights = settings.n_classes, settings.C, settings.weights
     smallest = int(np.bincount(y, minlength=n_classes).min())
     if smallest < 2:
         return USUAL_TEMPERATURE
@@ -107,10 +102,10 @@ def fit_temperature(problem: FoldProblem, n_jobs: int | None) -> float:
     folds = StratifiedKFold(min(N_FOLDS, smallest), shuffle=True, random_state=problem.seed)
     for train, test in folds.split(gram, y):
         inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
-        if problem.kind == "libsvm":
-            decisions[test] = fit_pairs(inside, y[train], problem.C, problem.weights).decision_function(across)
+        if settings.kind == "libsvm":
+            decisions[test] = fit_pairs(inside, y[train], C, weights).decision_function(across)
         else:
-            dual = fit_dual(inside, y[train], n_classes, problem.C, problem.weights, n_jobs)
+            dual = fit_dual(inside, y[train], n_classes, C, weights, n_jobs)
             values = across @ dual + dual.sum(axis=0)
             decisions[test] = values[:, 0] if n_classes == 2 else values
 

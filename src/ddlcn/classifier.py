@@ -22,7 +22,7 @@ from ddlcn.dictionaries import learn_deep_layers, learn_layer1, resolve_deep_ato
 from ddlcn.features import DenseSIFT, describe_by_class, name_images
 from ddlcn.network import Network
 from ddlcn.pooling import check_pyramid
-from ddlcn.svm import LinearSVM, fit_svm, gram_matrix, prefer_gram
+from ddlcn.svm import LinearSVM, SVMSettings, fit_svm, gram_matrix, prefer_gram
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -163,8 +163,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._network: Network | None = Network(self.dictionaries_, **settings)
         F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
         gram = gram_matrix(F) if prefer_gram(F, n_classes) else None
-        self._machine = fit_svm(F, gram, labels, n_classes, self.C, self.svm, weights, self.n_jobs)
-        self._calibrator = Calibrator.prepare(F, gram, labels, n_classes, self.C, self.svm, weights, calibration_seed)
+        machine = SVMSettings(n_classes, self.C, self.svm, weights)
+        self._machine = fit_svm(F, gram, labels, machine, self.n_jobs)
+        self._calibrator = Calibrator.prepare(F, gram, labels, machine, calibration_seed)
         return self
 
     def predict(self, images: Any) -> Array:

@@ -32,6 +32,16 @@ GRAM_BLOCK = 2048
 
 
 @dataclass(frozen=True)
+class SVMSettings:
+    """Which SVM: everything but the images."""
+
+    n_classes: int
+    C: float
+    kind: str  # "liblinear" or "libsvm"
+    weights: Array  # (n_classes,): factors on C per class (`class_weight`)
+
+
+@dataclass(frozen=True)
 class LinearSVM:
     """Weights `coef` (rows, columns) and `intercept` (rows,).
 
@@ -67,10 +77,7 @@ def fit_svm(
     features: Any,
     gram: Array | None,
     y: NDArray[np.intp],
-    n_classes: int,
-    C: float,
-    kind: str,
-    weights: Array,
+    settings: SVMSettings,
     n_jobs: int | None,
 ) -> LinearSVM:
     """Fit the SVM by the route that suits the size.
@@ -82,12 +89,10 @@ def fit_svm(
         Their inner products, to go by the Gram matrix; None to go by liblinear.
     y : ndarray (n,)
         Class indices 0 .. n_classes - 1.
-    C : float
-    kind : "liblinear" or "libsvm"
-    weights : ndarray (n_classes,)
-        Factors on C per class (`class_weight`).
+    settings : SVMSettings
     """
-    if kind == "libsvm":
+    n_classes, C, weights = settings.n_classes, settings.C, settings.weights
+    if settings.kind == "libsvm":
         return _fit_libsvm(features, y, n_classes, C, weights)
     if gram is not None:
         dual = fit_dual(gram, y, n_classes, C, weights, n_jobs)

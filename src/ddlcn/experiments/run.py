@@ -31,7 +31,7 @@ from ddlcn.features import DenseSIFT, describe_by_class
 from ddlcn.features.images import read_image
 from ddlcn.network import TOL, ForwardPass, Network
 from ddlcn.pooling import reweigh
-from ddlcn.svm import fit_svm, gram_matrix, prefer_gram
+from ddlcn.svm import SVMSettings, fit_svm, gram_matrix, prefer_gram
 
 Array = NDArray[Any]
 Say = Callable[[str], None]
@@ -141,9 +141,8 @@ def _classify(
     n_classes = int(labels.max()) + 1
     train = F[split.train]
     gram = gram_matrix(train) if prefer_gram(train, n_classes) else None
-    machine = fit_svm(
-        train, gram, labels[split.train], n_classes, row.settings.C, "liblinear", np.ones(n_classes), n_jobs
-    )
+    which = SVMSettings(n_classes, row.settings.C, "liblinear", np.ones(n_classes))
+    machine = fit_svm(train, gram, labels[split.train], which, n_jobs)
     fitted = time.perf_counter()
     del train, gram
     test = F[split.test]
