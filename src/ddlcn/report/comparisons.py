@@ -223,6 +223,8 @@ def summarise_depths(lines: Sequence[DepthLine]) -> str:
         f"a gain can be seen in {len(gains)}, a loss in {len(losses)}, no difference in "
         f"{len(tested) - len(gains) - len(losses)}. "
     )
+    if gains or losses:  # each pair is tested on its own, and so many tests find something by chance
+        text += f"By chance alone about {LEVEL * len(tested):.1f} of {len(tested)} would show one or the other. "
     if single:
         text += f"{count(single, 'comparison')} with one seed cannot be tested. "
     return text + (
