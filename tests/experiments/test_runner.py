@@ -96,3 +96,6 @@ def test_rows_travel_as_lines_of_text(toml, tmp_path):
         assert done.returncode == 0, done.stderr
     assert "3 runs, 3 of them finished before" in done.stderr
     assert len(read_rows(tmp_path / "r.jsonl")) == 3
+    (tmp_path / "r.jsonl").unlink()  # and come back from the results file, though nothing is left to run
+    subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True, timeout=300)
+    assert len(read_rows(tmp_path / "r.jsonl")) == 3

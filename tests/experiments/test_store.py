@@ -38,7 +38,10 @@ def test_lines_of_text_and_back(tmp_path):
     first = (tmp_path / "rows.jsonl").read_text()
     write_lines(reversed(rows), tmp_path / "rows.jsonl")
     assert (tmp_path / "rows.jsonl").read_text() == first
-    assert {row.seed for row in read_rows(tmp_path / "rows.jsonl")} == {0, 1}
+    found = read_rows(tmp_path / "rows.jsonl")
+    assert sorted(found, key=Row.to_json) == sorted(rows, key=Row.to_json)
+    assert first.count("class_names") == 2
+    assert first.count('"b"') == 1  # the names of the classes only once
 
 
 def test_a_file_of_another_version_is_left_alone(tmp_path):

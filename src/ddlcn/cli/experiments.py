@@ -33,7 +33,7 @@ def reproduce(
 
     from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
     from ddlcn.experiments.runner import carry_out, plan
-    from ddlcn.experiments.store import Store, read_rows, write_lines
+    from ddlcn.experiments.store import Store
     from ddlcn.report.console import print_experiment, print_experiments
 
     console = Console(width=None if Console().is_terminal else 130)
@@ -44,9 +44,8 @@ def reproduce(
     if quick:
         experiment = make_quick(experiment)
     store = Store(results)
-    if rows is not None and rows.exists():
-        for row in read_rows(rows):
-            store.add(row)
+    if rows is not None:
+        store.read_lines(rows)
     tasks = plan(experiment, store, seeds or None)
     wanted = sum(seeds or cell.seeds for cell in experiment.cells)
     left = sum(len(task.depths) for task in tasks)
@@ -64,7 +63,9 @@ def reproduce(
         for _ in carry_out(tasks, store, jobs, say):
             progress.advance(bar)
             if rows is not None:
-                write_lines((row for row in store.rows() if not row.settings.quick), rows)
+                store.write_lines(rows)
+    if rows is not None:
+        store.write_lines(rows)  # also what an earlier command without --rows has finished
     print_experiment(experiment, list(store.rows()), console)
     store.close()
 

@@ -70,7 +70,7 @@ def carry_out(
     say : function of a line of text
         Told what is being done.
     """
-    cache = store.path.parent / "dictionaries"
+    cache = store.path.with_suffix(".dictionaries")
     if n_jobs == 1:
         for task in tasks:
             for row in _run(task, cache, None, say):
@@ -105,7 +105,7 @@ def _run(task: Task, cache: Path, threads: int | None, say: Callable[[str], None
     yield from run_depths(data, task.settings, task.depths, task.seed, threads, tell, recall)
 
 
-@lru_cache(maxsize=1)  # tasks come data set by data set
+@lru_cache(maxsize=1)  # the tasks of a seed come data set by data set
 def _load(name: str) -> Any:
     from ddlcn.datasets import load_dataset
 

@@ -110,7 +110,7 @@ class Settings:
         return replace(self, n_layers=1)
 
     def describe(self) -> str:
-        """In the paper's notation: (p-q), t, depth, rule."""
+        """In the paper's notation: (p-q), t, rule. Not the depth: runs are made for several at once."""
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
-        return f"{self.dataset} ({p}-{self.atoms_per_class}), depth {self.n_layers}{t}, {self.rule}"
+        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}"

@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,16 @@ class Store:
         for (text,) in self._connection.execute("SELECT result FROM runs ORDER BY key"):
             yield Row.from_json(text)
 
+    def read_lines(self, path: str | os.PathLike[str]) -> None:
+        """Take in the rows of a text export, if there is one."""
+        if Path(path).exists():
+            for row in read_rows(path):
+                self.add(row)
+
+    def write_lines(self, path: str | os.PathLike[str]) -> None:
+        """Write all rows but those of a quick look as a text export."""
+        write_lines((row for row in self.rows() if not row.settings.quick), path)
+
     def close(self) -> None:
         self._connection.close()
 
@@ -150,8 +160,14 @@ class _Transaction:
 
 
 def write_lines(rows: Iterable[Row], path: str | os.PathLike[str]) -> int:
-    """Rows as lines of text, sorted, so that a difference between two versions shows what is new. Returns how many."""
-    lines = sorted(row.to_json() for row in rows)
+    """Rows as lines of text, sorted, so that a difference between two versions shows what is new. Returns how many.
+
+    The names of a data set's classes stand in the first of its rows only: `read_rows` gives them to the others.
+    """
+    lines, told = [], set()
+    for row in sorted(rows, key=lambda row: (row.settings.dataset, row.settings.make_key(row.seed))):
+        lines.append((replace(row, class_names=[]) if row.data in told else row).to_json())
+        told.add(row.data)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.with_suffix(".new")
@@ -176,4 +192,5 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
             rows.append(Row.from_json(line))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{source}, line {number}, is not a row of results of this version: {error}") from error
-    return rows
+    names = {row.data: row.class_names for row in rows if row.class_names}
+    return [replace(row, class_names=names.get(row.data, [])) for row in rows]
