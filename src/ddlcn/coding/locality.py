@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ddlcn._threads import map_threads
+from ddlcn._threads import count_threads, map_threads
 from ddlcn._validation import check_count, check_matrix, check_number
 from ddlcn.engines import get_engine
 
@@ -88,6 +88,8 @@ class LocalityCoder:
         Bound on the certificate.
     engine : str
         Which kernels.
+    n_jobs : int, optional
+        Threads that prepare it.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class LocalityCoder:
         n_neighbors: int | None,
         tol: float,
         engine: str = "auto",
+        n_jobs: int | None = 1,
     ) -> None:
         self._engine = get_engine(engine)
         largest = float(np.abs(atoms).max())
@@ -118,7 +121,9 @@ class LocalityCoder:
         self._table = np.empty((0, 0))
         if n_atoms <= MAX_TABLE_ATOMS:
             self._table = np.empty((n_atoms, n_atoms))
-            self._engine.measure_distances(atoms, self._table)
+            n_parts = count_threads(n_jobs)
+            measure = self._engine.measure_distances
+            list(map_threads(lambda part: measure(atoms, part, n_parts, self._table), range(n_parts), n_jobs))
         if self._k is not None:
             lanes = self._engine.count_lanes(self._k)
             n_padded = -(-n_atoms // lanes) * lanes
@@ -236,7 +241,9 @@ def encode(
         n_neighbors = check_count("n_neighbors", n_neighbors)
     if descriptors.dtype != atoms.dtype:
         descriptors, atoms = descriptors.astype(np.float64), atoms.astype(np.float64)
-    return _encode(descriptors, LocalityCoder(atoms, beta, n_neighbors, tol), tol, atoms.shape[0], n_jobs)
+    return _encode(
+        descriptors, LocalityCoder(atoms, beta, n_neighbors, tol, n_jobs=n_jobs), tol, atoms.shape[0], n_jobs
+    )
 
 
 def _encode(X: NDArray[Any], coder: LocalityCoder, tol: float, n_atoms: int, n_jobs: int | None) -> CodingResult:

@@ -53,9 +53,12 @@ def write_codes(z: Any, indices: Any, k: int, out_indices: Any, out_values: Any)
 
 
 @kernel
-def measure_distances(D: Any, table: Any) -> None:
-    """table (atoms, atoms) float64: squared distances among the atoms (atoms, m), from their differences."""
-    for i in range(D.shape[0]):
+def measure_distances(D: Any, first: int, step: int, table: Any) -> None:
+    """table (atoms, atoms) float64: squared distances among the atoms (atoms, m), from their differences.
+
+    Of atoms first, first + step, ... to those before them, both ways: `step` threads share the work evenly.
+    """
+    for i in range(first, D.shape[0], step):
         table[i, i] = 0.0
         for j in range(i):
             table[i, j] = squared_distance(D[i], D[j])
