@@ -69,7 +69,7 @@ def test_held_out_images_are_about_as_often_right_as_promised():
 
 def test_a_large_training_set_is_sampled_in_proportion():
     y = np.repeat([0, 1, 2], [9000, 900, 3])
-    chosen = sample_images(y, np.random.default_rng(0))
+    chosen = sample_images(y, calibration.MAX_IMAGES, np.random.default_rng(0))
     counts = np.bincount(y[chosen])
     assert len(chosen) < 2100
     assert counts[2] == 2

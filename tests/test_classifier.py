@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -78,6 +79,31 @@ def test_any_depth(split, n_layers):
     layers = model.reconstruct(split[2][:2])
     assert [len(image) for image in layers] == [n_layers, n_layers]
     assert layers[0][0].shape == (9, 128)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 3, 6])
+def test_any_residual_depth(split, n_layers):
+    model = small(n_layers=n_layers, depth="residual", atoms_per_class=1, n_neighbors=3).fit(split[0], split[1])
+    assert [len(layer) for layer in model.dictionaries_] == [3] * n_layers
+    assert model.score(split[2], split[3]) >= 0.9
+    assert model.transform(split[2]).shape == (len(split[2]), 21 * 3 * (1 + 3 * (n_layers - 1)))
+    descriptors = DenseSIFT().transform(split[2][:1])[0].values
+    errors = [np.linalg.norm(descriptors - layer) for layer in model.reconstruct(split[2][:1])[0]]
+    assert len(errors) == n_layers
+    assert all(below <= above for above, below in pairwise(errors))
+
+
+def test_one_residual_layer_is_one_augmented_layer(split):
+    """Only the empty half for negative codes is gone."""
+    one, other = (small(n_layers=1, depth=depth).fit(split[0], split[1]) for depth in ("augment", "residual"))
+    features = one.transform(split[2])
+    assert np.array_equal(features[:, : features.shape[1] // 2].toarray(), other.transform(split[2]).toarray())
+    assert np.array_equal(one.predict(split[2]), other.predict(split[2]))
+
+
+def test_same_seed_same_residual_model_whatever_the_threads(split):
+    one, two = (small(depth="residual", n_jobs=n_jobs).fit(split[0], split[1]) for n_jobs in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
 
 
 def test_one_layer_has_no_negative_half(split):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from ddlcn.coding import CodeBlock
-from ddlcn.pooling import assign_cells, check_pyramid, count_cells, pool
+from ddlcn.pooling import assign_cells, check_pyramid, count_cells, pool, raise_to_power
 
 
 def make_block(codes: np.ndarray) -> CodeBlock:
@@ -97,3 +97,24 @@ def test_cell_count():
 def test_bad_pyramid(pyramid):
     with pytest.raises(ValueError, match="pyramid"):
         check_pyramid(pyramid)
+
+
+def test_powers_of_pooled_features_are_those_of_pooling_with_a_power():
+    rng = np.random.default_rng(4)
+    codes = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.5)
+    cells = assign_cells(rng.integers(0, 30, (20, 2)).astype(float), (30, 30), (1, 2))
+    starts, ones = np.array([0, 12, 20]), np.ones(6)
+    plain = pool(make_block(codes), cells, starts, (1, 2), ones, None)
+    for power in (0.3, 0.5, 1.0, 2.0):
+        expected = pool(make_block(codes), cells, starts, (1, 2), ones, None, power).toarray()
+        np.testing.assert_allclose(raise_to_power(plain, power).toarray(), expected, atol=1e-6)
+
+
+def test_without_a_second_half_the_first_stays_the_same():
+    rng = np.random.default_rng(4)
+    codes = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.5)
+    cells = assign_cells(rng.integers(0, 30, (20, 2)).astype(float), (30, 30), (1, 2))
+    starts, ones = np.array([0, 12, 20]), np.ones(6)
+    both = pool(make_block(codes), cells, starts, (1, 2), ones, np.zeros(6)).toarray()
+    one = pool(make_block(codes), cells, starts, (1, 2), ones, None).toarray()
+    assert np.array_equal(both[:, : both.shape[1] // 2], one)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 from sklearn.model_selection import StratifiedKFold
 
-from ddlcn.svm import SVMSettings, fit_dual, fit_pairs, gram_matrix
+from ddlcn.svm import SVMSettings, Training, fit_dual, fit_pairs, gram_matrix
 
 Array = NDArray[Any]
 
@@ -56,16 +56,18 @@ class Calibrator:
     @classmethod
     def prepare(
         cls,
-        features: Any,
-        gram: Array | None,
+        training: Training,
         y: NDArray[np.intp],
         settings: SVMSettings,
         seed: np.random.SeedSequence,
     ) -> Calibrator:
         """Keep a sample of the training images: of the Gram matrix if there is one, else of the features' own."""
         rng = np.random.default_rng(seed)
-        chosen = sample_images(y, rng)
-        kept = gram_matrix(features[chosen]) if gram is None else gram[np.ix_(chosen, chosen)]
+        chosen = sample_images(y, MAX_IMAGES, rng)
+        if training.gram is None:
+            kept = gram_matrix(training.features[chosen])
+        else:
+            kept = training.gram[np.ix_(chosen, chosen)]
         return cls(FoldProblem(kept, y[chosen], settings, int(rng.integers(2**31))))
 
     def find_temperature(self, n_jobs: int | None) -> float:
@@ -79,14 +81,14 @@ class Calibrator:
         return np.asarray(special.softmax(self.find_temperature(n_jobs) * _logits(decisions), axis=1))
 
 
-def sample_images(y: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """At most about MAX_IMAGES images, every class in proportion and with at least two where it has two."""
-    if len(y) <= MAX_IMAGES:
+def sample_images(y: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """At most about n images, every class in proportion and with at least two where it has two."""
+    if len(y) <= n:
         return np.arange(len(y))
     chosen = []
     for c in np.unique(y):
         members = np.flatnonzero(y == c)
-        count = min(len(members), max(2, round(MAX_IMAGES * len(members) / len(y))))
+        count = min(len(members), max(2, round(n * len(members) / len(y))))
         chosen.append(rng.choice(members, count, replace=False))
     return np.sort(np.concatenate(chosen))
 

@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, seed_sequence
 from ddlcn.calibration import Calibrator
-from ddlcn.dictionaries import learn_deep_layers, learn_layer1, resolve_deep_atoms
-from ddlcn.features import DenseSIFT, describe_by_class, name_images
-from ddlcn.network import Network
+from ddlcn.dictionaries import learn_deep_layers, learn_layer1, learn_residual_layers, resolve_deep_atoms
+from ddlcn.features import DenseSIFT, describe_by_class, name_images, sample_descriptors
+from ddlcn.network import TOL, ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
-from ddlcn.svm import LinearSVM, SVMSettings, fit_svm, gram_matrix, prefer_gram
+from ddlcn.svm import LinearSVM, SVMSettings, train
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -46,8 +46,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Bound on the l1 norm of the codes while a dictionary is learned.
     deep_atoms : "auto" or tuple of int
         Atoms of layers 2, 3, ...: one number per deeper layer.
-    depth : "augment"
-        How deeper layers enter the feature.
+    depth : "augment" or "residual", default "augment"
+        How deeper layers enter the feature: as in the paper, or by coding what the layers above left over of every
+        descriptor (DESIGN 2.2, docs/depth.md), so that small dictionaries recognise like large ones.
     n_neighbors : int, None or tuple, default 15
         Nearest atoms that a code may use; None means all. A tuple gives one value per layer.
     beta : float or tuple, default 0.15
@@ -151,21 +152,17 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = _check_labels(y, len(named))
         n_classes = len(self.classes_)
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
-        choice_seed, layer1_seed, deep_seed, calibration_seed = seed_sequence(self.random_state).spawn(4)
-        show = self.verbose > 0
+        *dictionary_seeds, calibration_seed = _spawn_seeds(self.random_state)
 
-        by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, choice_seed)
-        layer1 = learn_layer1(by_class, self.atoms_per_class, self.l1_radius, layer1_seed, self.n_jobs, verbose=show)
-        sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1))
-        self.dictionaries_ = [layer1, *learn_deep_layers(layer1, sizes, self.l1_radius, deep_seed)]
-
+        layer1 = self._learn_layer1(settings, named, labels, dictionary_seeds)
+        self.dictionaries_ = [layer1, *self._learn_deeper(settings, layer1, named, dictionary_seeds)]
         self._settings = settings
         self._network: Network | None = Network(self.dictionaries_, **settings)
-        F = self._network.transform(named, self.n_jobs, show)  # (n, columns) csr
-        gram = gram_matrix(F) if prefer_gram(F, n_classes) else None
-        machine = SVMSettings(n_classes, self.C, self.svm, weights)
-        self._machine = fit_svm(F, gram, labels, machine, self.n_jobs)
-        self._calibrator = Calibrator.prepare(F, gram, labels, machine, calibration_seed)
+        features = ImageFeatures(self._network, named, self.n_jobs, self.verbose > 0)
+        which = SVMSettings(n_classes, self.C, self.svm, weights)
+        training = train(features, labels, which, self.n_jobs)
+        self._machine = training.machine
+        self._calibrator = Calibrator.prepare(training, labels, which, calibration_seed)
         return self
 
     def predict(self, images: Any) -> Array:
@@ -189,7 +186,11 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._calibrator.probabilities(self.decision_function(images), self.n_jobs)
 
     def transform(self, images: Any) -> Any:
-        """Pooled features: csr_array (n, 2 * cells * atoms) of rows of length one. See `ddlcn.pooling`."""
+        """Pooled features: csr_array (n, columns) of rows of length one.
+
+        Augmented: 2 * cells * atoms of layer 1, see `ddlcn.pooling`. Residual: cells * D_1 (1 + D_2 + ...), see
+        `ddlcn.coding.residual`.
+        """
         check_is_fitted(self)
         return self._get_network().transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
 
@@ -220,6 +221,21 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Intercepts of the SVM, one per row of `coef_`."""
         return self._machine.intercept
 
+    def _learn_layer1(self, settings: dict[str, Any], named: Any, labels: Array, seeds: Any) -> Array:
+        """The class-wise dictionary: (classes * atoms_per_class, m)."""
+        by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, seeds[0])
+        show = self.verbose > 0
+        return learn_layer1(by_class, self.atoms_per_class, self.l1_radius, seeds[1], self.n_jobs, verbose=show)
+
+    def _learn_deeper(self, settings: dict[str, Any], layer1: Array, named: Any, seeds: Any) -> list[Array]:
+        """The dictionaries of layers 2, 3, ..."""
+        sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1), self.depth)
+        if self.depth == "augment":
+            return learn_deep_layers(layer1, sizes, self.l1_radius, seeds[2])
+        sample = sample_descriptors(settings["features"], named, seeds[3])
+        how = (settings["betas"], settings["n_neighbors"], TOL, self.l1_radius, seeds[2], self.n_jobs)
+        return learn_residual_layers(layer1, sample, sizes, *how)
+
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
         n_layers = check_count("n_layers", self.n_layers)
@@ -227,12 +243,13 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.dictionary_images is not None:
             check_count("dictionary_images", self.dictionary_images)
         check_number("l1_radius", self.l1_radius, above=True)
-        check_choice("depth", self.depth, ("augment",))
+        check_choice("depth", self.depth, ("augment", "residual"))
         check_number("C", self.C, above=True)
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
         check_choice("engine", self.engine, ("auto", "cpu"))
         count_threads(self.n_jobs)
         return {
+            "depth": self.depth,
             "features": _resolve_features(self.features),
             "betas": tuple(check_number("beta", beta) for beta in _per_layer("beta", self.beta, n_layers)),
             "n_neighbors": tuple(
@@ -279,6 +296,12 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.input_tags.string = True
         return tags
+
+
+def _spawn_seeds(random_state: Any) -> tuple[np.random.SeedSequence, ...]:
+    """Seeds for the dictionary images, layer 1, deeper layers, the descriptors that those see, and calibration."""
+    images, layer1, deeper, calibration, sample = seed_sequence(random_state).spawn(5)
+    return images, layer1, deeper, sample, calibration
 
 
 def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:

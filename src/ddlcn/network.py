@@ -18,6 +18,7 @@ from ddlcn._sparse import GrowingCSR, make_csr
 from ddlcn._threads import map_threads
 from ddlcn.coding import CodeBlock, LocalityCoder, encode_layers, path_weights, reconstruct
 from ddlcn.coding.locality import BLOCK
+from ddlcn.coding.residual import ResidualCoder
 from ddlcn.features import Descriptors, describe
 from ddlcn.pooling import assign_cells, count_cells, pool
 
@@ -28,6 +29,8 @@ NamedImage = tuple[str, Any]
 # Images that one thread takes at a time: enough to fill a coding block even with the 9 patches of a digit, few enough
 # that the descriptors of large pictures at three scales stay near 100 MB a thread.
 IMAGES_PER_BATCH = 16
+# Images by which the number of nonzeros is estimated.
+SAMPLED_IMAGES = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
 TOL = 1e-6
 
@@ -40,7 +43,8 @@ class ForwardPass:
     features : object with transform(images) -> list of Descriptors
     coder : object with encode_block(X) -> CodeBlock, and n_atoms, n_dimensions, dtype
     plus, minus : ndarrays (n_atoms,)
-        Weights of the largest code and of the largest negative code of an atom; see `ddlcn.pooling`.
+        Weights of the largest code and of the largest negative code of an atom; see `ddlcn.pooling`. `minus` may be
+        None: then only the largest codes are features.
     pyramid : tuple of int
     pool_power : float
     engine : str
@@ -51,7 +55,7 @@ class ForwardPass:
         features: Any,
         coder: Any,
         plus: Array,
-        minus: Array,
+        minus: Array | None,
         pyramid: tuple[int, ...],
         pool_power: float,
         engine: str,
@@ -62,7 +66,7 @@ class ForwardPass:
         self._pyramid = pyramid
         self._pool_power = pool_power
         self._engine = engine
-        self.n_columns = 2 * count_cells(pyramid) * coder.n_atoms
+        self.n_columns = (1 if minus is None else 2) * count_cells(pyramid) * coder.n_atoms
 
     def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
         """Yield features of consecutive images, csr_arrays (images of a batch, n_columns), in order."""
@@ -98,6 +102,34 @@ class ForwardPass:
         return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
+class ImageFeatures:
+    """The features of a list of images, computed when asked for, so that they need not all be held at once.
+
+    Parameters
+    ----------
+    forward : ForwardPass
+    named : sequence of (name, image)
+    n_jobs : int, optional
+        Threads.
+    show : bool
+        Whether to show progress.
+    """
+
+    def __init__(self, forward: ForwardPass, named: Sequence[NamedImage], n_jobs: int | None, show: bool) -> None:
+        self._forward, self._named = forward, named
+        self._n_jobs, self._show = n_jobs, show
+        self.n_images, self.n_columns = len(named), forward.n_columns
+
+    def take(self, rows: slice) -> Any:
+        """The features of some of the images: csr_array (rows, n_columns)."""
+        return self._forward.transform(self._named[rows], self._n_jobs, self._show)
+
+    def estimate_nonzeros(self) -> int:
+        """About how many nonzeros all images have together, by a sample of them."""
+        sample = self._named[:: max(1, self.n_images // SAMPLED_IMAGES)][:SAMPLED_IMAGES]
+        return int(self._forward.transform(sample, self._n_jobs).nnz / len(sample) * self.n_images)
+
+
 class Network(ForwardPass):
     """Dictionaries of all layers, prepared for the forward pass.
 
@@ -105,6 +137,8 @@ class Network(ForwardPass):
     ----------
     dictionaries : sequence of arrays (D_l, m)
         One per layer.
+    depth : "augment" or "residual"
+        How deeper layers enter the feature: `coding.depth` or `coding.residual`.
     features : object with transform(images) -> list of Descriptors
     betas, n_neighbors : sequences
         One value per layer.
@@ -116,6 +150,7 @@ class Network(ForwardPass):
     def __init__(
         self,
         dictionaries: Sequence[Array],
+        depth: str,
         features: Any,
         betas: Sequence[float],
         n_neighbors: Sequence[int | None],
@@ -123,8 +158,13 @@ class Network(ForwardPass):
         pool_power: float,
         engine: str,
     ) -> None:
-        coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
         self._dictionaries = dictionaries
+        self._depth = depth
+        if depth == "residual":
+            residual = ResidualCoder(dictionaries, betas, n_neighbors, TOL, engine)
+            super().__init__(features, residual, np.ones(residual.n_atoms), None, pyramid, pool_power, engine)
+            return
+        coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
         self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
         P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
         super().__init__(features, coder, np.sqrt(P), np.sqrt(N), pyramid, pool_power, engine)
@@ -134,6 +174,8 @@ class Network(ForwardPass):
 
         def approximate(named_image: NamedImage) -> list[Array]:
             values = self._values(describe(self._features, *named_image))
+            if self._depth == "residual":
+                return list(self._coder.reconstruct(values))
             codes = self._encode(values)
             used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
             starts = np.concatenate([[0], np.cumsum(codes.counts)])

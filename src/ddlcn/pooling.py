@@ -65,7 +65,7 @@ def pool(
     starts: NDArray[np.int64],
     pyramid: tuple[int, ...],
     plus: NDArray[np.float64],
-    minus: NDArray[np.float64],
+    minus: NDArray[np.float64] | None,
     power: float = 1.0,
     engine: str = "auto",
 ) -> Any:
@@ -81,22 +81,23 @@ def pool(
         Where each image's descriptors begin, and where the last one's end.
     pyramid : tuple of int
     plus, minus : ndarray (atoms,)
-        Weights of M and m: sqrt(P) and sqrt(N).
+        Weights of M and m: sqrt(P) and sqrt(N). Where `minus` is None there is no second half.
     power : float
         The pooled values v become sign(v) |v|^power before they are weighted.
 
     Returns
     -------
-    features : scipy.sparse.csr_array (images, 2 * cells * atoms), float32
+    features : scipy.sparse.csr_array (images, halves * cells * atoms), float32
         Rows of length one. Column (half * cells + cell) * atoms + atom, half 0 for M and 1 for m.
     """
-    n_images, n_columns = len(starts) - 1, 2 * count_cells(pyramid) * len(plus)
-    capacity = 2 * len(pyramid) * int(codes.counts.sum())
+    n_halves = 1 if minus is None else 2
+    n_images, n_columns = len(starts) - 1, n_halves * count_cells(pyramid) * len(plus)
+    capacity = n_halves * len(pyramid) * int(codes.counts.sum())
     columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     ends = np.zeros(n_images + 1, np.int64)
     get_engine(engine).pool_codes(
-        codes.indices, codes.values, codes.counts, cells, starts, count_cells(pyramid), plus, minus, power,
-        columns, values, ends[1:],
+        codes.indices, codes.values, codes.counts, cells, starts, count_cells(pyramid), plus,
+        np.empty(0) if minus is None else minus, power, columns, values, ends[1:],
     )  # fmt: skip
     n_values = int(ends[-1])
     return make_csr(values[:n_values], columns[:n_values], ends, (n_images, n_columns))
@@ -119,10 +120,30 @@ def reweigh(features: Any, plus: NDArray[np.float64], minus: NDArray[np.float64]
     """
     n_cells = features.shape[1] // (2 * len(plus))
     weights = np.concatenate([np.tile(plus, n_cells), np.tile(minus, n_cells)])
-    values = features.data * weights[features.indices]
-    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-    lengths = np.sqrt(np.bincount(rows, values * values, minlength=features.shape[0]))
-    values /= np.where(lengths > 0.0, lengths, 1.0)[rows]
-    weighted = make_csr(values.astype(np.float32), features.indices.copy(), features.indptr.copy(), features.shape)
+    weighted = _scale_rows(features, features.data * weights[features.indices])
     weighted.eliminate_zeros()
     return weighted
+
+
+def raise_to_power(features: Any, power: float) -> Any:
+    """The features of another pooling power from those pooled with power one and weights one.
+
+    Parameters
+    ----------
+    features : csr_array (images, columns)
+    power : float
+
+    Returns
+    -------
+    csr_array (images, columns), float32
+        sign(v) |v|^power, rows of length one. (That the rows had length one before makes no difference.)
+    """
+    return _scale_rows(features, np.sign(features.data) * np.abs(features.data.astype(np.float64)) ** power)
+
+
+def _scale_rows(features: Any, values: NDArray[Any]) -> Any:
+    """A csr_array with other values, rows of length one."""
+    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
+    lengths = np.sqrt(np.bincount(rows, values * values, minlength=features.shape[0]))
+    values = values / np.where(lengths > 0.0, lengths, 1.0)[rows]
+    return make_csr(values.astype(np.float32), features.indices.copy(), features.indptr.copy(), features.shape)

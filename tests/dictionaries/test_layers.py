@@ -71,6 +71,14 @@ def test_resolve_deep_atoms(deep_atoms, n_layers, n_layer1, expected):
 
 
 @pytest.mark.parametrize(
+    ("deep_atoms", "n_layers", "n_layer1", "expected"),
+    [("auto", 1, 10, ()), ("auto", 3, 570, (32, 32)), ("auto", 3, 20, (20, 20)), ((64, 128), 3, 10, (64, 128))],
+)
+def test_residual_layers_may_have_any_number_of_atoms(deep_atoms, n_layers, n_layer1, expected):
+    assert resolve_deep_atoms(deep_atoms, n_layers, n_layer1, "residual") == expected
+
+
+@pytest.mark.parametrize(
     ("deep_atoms", "n_layers", "message"),
     [
         ("many", 2, "deep_atoms must be 'auto' or one number per deeper layer, as in .32, 16.; got 'many'"),

@@ -1,5 +1,8 @@
 """A run is the method, whole: the same features as the network's, both accuracies, and a seed that decides."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -31,7 +34,7 @@ def test_features_of_all_depths_from_one_pass(data):
         coder = LocalityCoder(layers[0], 0.1, 7, 1e-6)
         plain = ForwardPass(features, coder, ones, ones, (1, 2), power, "auto").transform(named, 1)
         for depth in (1, 2, 3):
-            network = Network(layers[:depth], features, (0.1,) * depth, (7,) * depth, (1, 2), power, "auto")
+            network = Network(layers[:depth], "augment", features, (0.1,) * depth, (7,) * depth, (1, 2), power, "auto")
             P, N = path_weights(encode_layers(layers[:depth], (0.1,) * depth, (7,) * depth, 1e-6, 1), 30, power)
             found = reweigh(plain, np.sqrt(P), np.sqrt(N))
             assert abs(found - network.transform(named, 1)).max() < 1e-6
@@ -71,6 +74,16 @@ def test_depth_alone_or_with_others_is_the_same(data, digit_folder):
 def test_other_coders_recognise_too(data, digit_folder, changes):
     for row in run_depths(data, make(digit_folder, **changes), (1, 2), 0):
         assert row.accuracy > 0.7
+
+
+def test_residual_depth(data, digit_folder):
+    settings = make(digit_folder, depth="residual", atoms_per_class=1, n_neighbors=5, beta=0.05, deep_atoms=(8,))
+    (row,) = run_depths(data, settings, (2,), 0)
+    (plain,) = run_depths(data, replace(settings, deep_atoms=()), (1,), 0)
+    assert row.accuracy > plain.accuracy
+    assert 0 < row.seconds_to_classify < row.seconds_per_image
+    (errors,) = run_depths(data, replace(settings, measure="approximation", deep_atoms=(8, 8, 8)), (4,), 0)
+    assert all(below < above for above, below in pairwise(errors.errors))
 
 
 def test_dictionaries_are_recalled(data, digit_folder):

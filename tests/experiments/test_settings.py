@@ -25,6 +25,8 @@ def test_every_setting_makes_another_key(name):
         "patch_size": (12,),
         "dataset": "ar",
         "quick": True,
+        "depth": "residual",
+        "deep_atoms": (32,),
     }.get(name, 7 if value is None else value + 1 if not isinstance(value, str | tuple | bool) else None)
     assert replace(PLAIN, **{name: other}).make_key(0) != PLAIN.make_key(0)
 
@@ -41,3 +43,11 @@ def test_the_seed_makes_another_key():
 def test_what_is_unknown_is_named(table, named):
     with pytest.raises(ValueError, match=named):
         Settings.from_table(table)
+
+
+def test_settings_that_came_later_do_not_rename_older_runs():
+    assert "depth" not in Settings("mnist").to_table()
+    assert Settings("mnist").make_key(0) == "459124c382d6e4d4f5fb2235"
+    residual = Settings("mnist", depth="residual", deep_atoms=(32, 16))
+    assert Settings.from_table(residual.to_table()) == residual
+    assert residual.make_key(0) != Settings("mnist").make_key(0)

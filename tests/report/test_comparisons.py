@@ -52,6 +52,15 @@ def test_pairs_by_seed_and_not_by_place() -> None:
     assert pair(a[:1], b[1:]) is None
 
 
+def test_pairs_by_the_accuracy_that_is_asked_for() -> None:
+    a = [Row(SETTINGS, seed, 0.5, by_class) for seed, by_class in enumerate((0.1, 0.2))]
+    b = [Row(SETTINGS, seed, 0.5, by_class) for seed, by_class in enumerate((0.4, 0.6))]
+    result = pair(a, b, "classes")
+    assert result is not None
+    assert result.difference.mean == pytest.approx(35.0)
+    assert paired([0.5, 0.5], [0.5, 0.5]).difference.mean == 0.0
+
+
 @pytest.mark.parametrize("n", [2, 6, 10])
 def test_equal_runs_are_equal(n: int) -> None:
     result = paired([0.9] * n, [0.9] * n)

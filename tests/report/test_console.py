@@ -41,6 +41,17 @@ def test_ours_published_and_what_was_not_run():
     assert "note: p = 3" in text
 
 
+def test_a_bar_may_be_about_the_mean_over_classes():
+    table = {**TABLE, "cells": [{**TABLE["cells"][0], "published": 50.0, "bar": 60.0, "over": "classes"}]}
+    experiment = parse_experiment("faces", table)
+    rows = [Row(experiment.cells[0].settings, seed, 0.99, 0.55) for seed in range(3)]
+    text = io.StringIO()
+    print_experiment(experiment, rows, Console(file=text, width=150))
+    (line,) = [line for line in text.getvalue().splitlines() if "(A-5)" in line]
+    assert "+5.00" in line
+    assert ">= 60 over classes short" in line
+
+
 def test_the_list_names_data_and_runs():
     text = io.StringIO()
     print_experiments([parse_experiment("faces", TABLE)], Console(file=text, width=100))

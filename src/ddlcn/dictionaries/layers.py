@@ -108,22 +108,25 @@ def learn_deep_layers(
     return layers
 
 
-def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int) -> tuple[int, ...]:
+def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int, depth: str = "augment") -> tuple[int, ...]:
     """How many atoms each deeper layer has.
 
     "auto" gives layer 2 the 32 atoms of the published code's digits setting, or as many as layer 1 has if
-    that is fewer, and every further layer half as many as the one below it, at least 1: a layer sums up the
-    one below, so it should be smaller, and halving fits any number of layers. (In the augmented form the
-    exact numbers matter little: there depth only re-weights the atoms of layer 1, DESIGN section 2.1.)
+    that is fewer. Augmented, every further layer has half as many as the one below it, at least 1: a layer sums up
+    the one below, so it should be smaller, and halving fits any number of layers. (There the exact numbers matter
+    little: depth only re-weights the atoms of layer 1, DESIGN section 2.1.) Residual, every further layer has as many
+    as layer 2: what is left over gets no simpler.
 
     Parameters
     ----------
     deep_atoms : "auto" or sequence of int
-        In the second case one number per deeper layer, none above the number of atoms of the layer below.
+        In the second case one number per deeper layer; augmented, none above the number of atoms of the layer below,
+        which it is learned on.
     n_layers : int
         Layers in all, layer 1 included.
     n_layer1_atoms : int
         Atoms of layer 1.
+    depth : "augment" or "residual"
 
     Returns
     -------
@@ -134,7 +137,9 @@ def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int) -> t
     below = check_count("n_layer1_atoms", n_layer1_atoms)
     if isinstance(deep_atoms, str) and deep_atoms == "auto":
         layer2 = min(_AUTO_LAYER2, below)
-        return tuple(max(1, layer2 >> depth) for depth in range(n_layers - 1))
+        if depth == "residual":
+            return (layer2,) * (n_layers - 1)
+        return tuple(max(1, layer2 >> halvings) for halvings in range(n_layers - 1))
     if isinstance(deep_atoms, str) or not isinstance(deep_atoms, Iterable):
         raise ValueError(
             f"deep_atoms must be 'auto' or one number per deeper layer, as in (32, 16); got {deep_atoms!r}"
@@ -148,7 +153,7 @@ def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int) -> t
     sizes = []
     for layer, value in enumerate(given, start=2):
         size = check_count(f"deep_atoms for layer {layer}", value)
-        if size > below:
+        if depth == "augment" and size > below:
             raise ValueError(
                 f"deep_atoms asks for {size} atoms in layer {layer}, but the layer below has only {below}: "
                 f"pass at most {below}, or 'auto'"

@@ -5,7 +5,8 @@ kind                        "table" (rows x columns) or "curve" (over the settin
 seeds                       how many draws
 [settings]                  what all cells share, as `Settings` names it
 [[cells]]                   row, column: where it stands; anything else that is a setting of its own;
-                            published: the paper's number, in per cent; bar: what we mean to reach; seeds
+                            published: the paper's number, in per cent; bar: what we mean to reach; seeds;
+                            over: which accuracy those are about, "images" (default) or "classes"
 [[compare]]                 a, b: two columns (or two rows) to test against each other over the seeds, in pairs
 """
 
@@ -24,7 +25,7 @@ from ddlcn.experiments.settings import Settings
 _ORDER = ("yaleb", "ar", "caltech101", "caltech256", "mnist")
 # Cells of a quick look, spread over the table.
 QUICK_CELLS = 12
-_OF_A_CELL = ("row", "column", "published", "bar", "seeds")
+_OF_A_CELL = ("row", "column", "published", "bar", "seeds", "over")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Cell:
     seeds: int
     published: float | None = None  # per cent; None: not given in the paper, or not at hand
     bar: float | None = None  # per cent
+    over: str = "images"  # what the two are about: accuracy over all test "images", or the mean over "classes"
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
         own = {key: value for key, value in entry.items() if key not in _OF_A_CELL}
         settings = Settings.from_table({**shared, **own})
         place = (str(entry.get("row", "")), str(entry.get("column", "")))
-        cells.append(Cell(*place, settings, entry.get("seeds", seeds), entry.get("published"), entry.get("bar")))
+        over = check_choice("over", entry.get("over", "images"), ("images", "classes"))
+        published, bar = entry.get("published"), entry.get("bar")
+        cells.append(Cell(*place, settings, entry.get("seeds", seeds), published, bar, over))
     compare = tuple((pair["a"], pair["b"]) for pair in table.get("compare", []))
     return Experiment(name, table["title"], table.get("about", ""), kind, table.get("x", ""), tuple(cells), compare)
 

@@ -5,7 +5,6 @@ split -> layer 1 -> codes of all images, pooled once -> for each depth: deeper l
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import platform
@@ -21,27 +20,28 @@ from ddlcn import __version__
 from ddlcn.coding import LocalityCoder, encode_layers, path_weights
 from ddlcn.coding.llc import LLCCoder
 from ddlcn.datasets import Dataset
-from ddlcn.dictionaries import learn_deep_layers, learn_layer1, resolve_deep_atoms
+from ddlcn.dictionaries import learn_deep_layers, learn_layer1, learn_residual_layers, resolve_deep_atoms
 from ddlcn.experiments.filters import FilterBank
-from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
-from ddlcn.experiments.protocol import Split, accuracies, draw_split
+from ddlcn.experiments.measure import (
+    PYRAMID,
+    Trial,
+    judge_held,
+    judge_streamed,
+    make_network,
+    measure_approximation,
+)
+from ddlcn.experiments.memory import reset_peak_memory
+from ddlcn.experiments.protocol import Split, draw_split
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.features import DenseSIFT, describe_by_class
-from ddlcn.features.images import read_image
-from ddlcn.network import TOL, ForwardPass, Network
+from ddlcn.features import DenseSIFT, describe_by_class, sample_descriptors
+from ddlcn.network import TOL, ForwardPass
 from ddlcn.pooling import reweigh
-from ddlcn.svm import SVMSettings, fit_svm, gram_matrix, prefer_gram
 
 Array = NDArray[Any]
 Say = Callable[[str], None]
 
-PYRAMID = (1, 2, 4)
 L1_RADIUS = 0.35
-# Test images on which the time per image is measured, decoded beforehand.
-N_TIMED = 64
-# Test images whose descriptors are reconstructed.
-N_RECONSTRUCTED = 50
 # `quick`: so many classes, and so many images of each.
 QUICK_CLASSES, QUICK_IMAGES = 6, 12
 
@@ -96,14 +96,22 @@ def run_depths(
         return atoms
 
     layer1 = recall(_name_dictionary(data, settings, split, seed), learn)
+    trial = Trial(named, features, labels, split, begin, n_jobs)
     if settings.measure == "approximation":
-        yield _approximate(template, named, split, layer1, features, max(depths), deep_seed, n_jobs, say)
+        say("reconstructing descriptors")
+        depth = max(depths)
+        own = replace(template, settings=replace(settings, n_layers=depth))
+        yield measure_approximation(own, trial, _stack(layer1, settings, depth, deep_seed, trial))
         return
 
     shared: Any = None
     for depth in sorted(depths):
-        own = replace(settings, n_layers=depth)
-        dictionaries = _stack(layer1, depth, deep_seed)
+        own = replace(template, settings=replace(settings, n_layers=depth))
+        dictionaries = _stack(layer1, settings, depth, deep_seed, trial)
+        if settings.depth == "residual":  # long features, different at every depth: never held for all images
+            say(f"depth {depth}: coding images, classifier")
+            yield judge_streamed(own, trial, make_network(own.settings, dictionaries, features))
+            continue
         if settings.layer == "filters":
             sample = np.concatenate([features.transform([named[i][1]])[0].values for i in split.dictionary[:200]])
             coder: Any = FilterBank(sample, [len(layer) for layer in dictionaries], filter_seed)
@@ -123,87 +131,19 @@ def run_depths(
             P, N = path_weights(encode_layers(dictionaries, beta, k, TOL, 1), len(layer1), settings.pool_power)
             F = reweigh(shared, np.sqrt(P), np.sqrt(N))
         say(f"depth {depth}: classifier")
-        yield _classify(replace(template, settings=own), F, forward, named, features, labels, split, begin, n_jobs)
+        yield judge_held(own, trial, forward, F)
 
 
-def _classify(
-    row: Row,
-    F: Any,
-    forward: ForwardPass,
-    named: Sequence[tuple[str, Any]],
-    features: DenseSIFT,
-    labels: NDArray[np.intp],
-    split: Split,
-    begin: float,
-    n_jobs: int | None,
-) -> Row:
-    """Train on the training rows of F, test on the test rows."""
-    n_classes = int(labels.max()) + 1
-    train = F[split.train]
-    gram = gram_matrix(train) if prefer_gram(train, n_classes) else None
-    which = SVMSettings(n_classes, row.settings.C, "liblinear", np.ones(n_classes))
-    machine = fit_svm(train, gram, labels[split.train], which, n_jobs)
-    fitted = time.perf_counter()
-    del train, gram
-    test = F[split.test]
-    decisions = machine.decide(test)
-    classify = (time.perf_counter() - fitted) / len(split.test)
-    winners = (decisions > 0).astype(np.intp) if decisions.ndim == 1 else decisions.argmax(axis=1)
-    confusion = np.zeros((n_classes, n_classes), np.int64)
-    np.add.at(confusion, (labels[split.test], winners), 1)
-    overall, by_class = accuracies(confusion)
-    wrong = [[int(a), int(b), int(confusion[a, b])] for a, b in np.argwhere(confusion) if a != b]
-    return replace(
-        row, accuracy=overall, mean_over_classes=by_class, mistakes=wrong,
-        class_totals=confusion.sum(axis=1).tolist(), seconds_to_classify=classify,
-        seconds_per_image=classify + _time_features(forward, named, features, split.test), fit_seconds=fitted - begin,
-        peak_memory_mb=peak_memory_mb(), finished=_now(),
-    )  # fmt: skip
-
-
-def _time_features(
-    forward: ForwardPass, named: Sequence[tuple[str, Any]], features: DenseSIFT, test: NDArray[np.intp]
-) -> float:
-    """Seconds per image from decoded pixels to the feature, one thread."""
-    chosen = [named[i] for i in test[:: max(1, len(test) // N_TIMED)][:N_TIMED]]
-    decoded = [(name, read_image(image, max_side=features.max_side, name=name)) for name, image in chosen]
-    begin = time.perf_counter()
-    forward.transform(decoded, n_jobs=1)
-    return (time.perf_counter() - begin) / len(decoded)
-
-
-def _approximate(
-    row: Row,
-    named: Sequence[tuple[str, Any]],
-    split: Split,
-    layer1: Array,
-    features: DenseSIFT,
-    depth: int,
-    deep_seed: np.random.SeedSequence,
-    n_jobs: int | None,
-    say: Say,
-) -> Row:
-    """Relative error ||x - y^(l)||^2 / ||x||^2 of each layer's approximation, over descriptors of test images."""
-    say("reconstructing descriptors")
-    settings = row.settings
-    dictionaries = _stack(layer1, depth, deep_seed)
-    betas, k = (settings.beta,) * depth, (settings.n_neighbors,) * depth
-    network = Network(dictionaries, features, betas, k, PYRAMID, settings.pool_power, "auto")
-    chosen = [named[i] for i in split.test[:: max(1, len(split.test) // N_RECONSTRUCTED)][:N_RECONSTRUCTED]]
-    squares, total = np.zeros(depth), 0.0
-    for (_, image), layers in zip(chosen, network.reconstruct(chosen, n_jobs), strict=True):
-        X = features.transform([image])[0].values.astype(np.float64)
-        total += float((X**2).sum())
-        squares += [float(((X - layer) ** 2).sum()) for layer in layers]
-    errors = (squares / total).tolist()
-    return replace(row, settings=replace(settings, n_layers=depth), errors=errors, finished=_now())
-
-
-def _stack(layer1: Array, depth: int, seed: np.random.SeedSequence) -> list[Array]:
+def _stack(layer1: Array, settings: Settings, depth: int, seed: np.random.SeedSequence, trial: Trial) -> list[Array]:
     """Layer 1 and the deeper layers on it. A seed object counts its children, so it is made anew each time."""
-    sizes = resolve_deep_atoms("auto", depth, len(layer1))
+    sizes = resolve_deep_atoms(settings.deep_atoms or "auto", depth, len(layer1), settings.depth)
     fresh = np.random.SeedSequence(entropy=seed.entropy, spawn_key=seed.spawn_key)
-    return [layer1, *learn_deep_layers(layer1, sizes, L1_RADIUS, fresh)]
+    if settings.depth == "augment" or depth == 1:
+        return [layer1, *learn_deep_layers(layer1, sizes, L1_RADIUS, fresh)]
+    sample_seed, learn_seed = fresh.spawn(2)
+    sample = sample_descriptors(trial.features, [trial.named[i] for i in trial.split.train], sample_seed)
+    k, beta = (settings.n_neighbors,) * depth, (settings.beta,) * depth
+    return [layer1, *learn_residual_layers(layer1, sample, sizes, beta, k, TOL, L1_RADIUS, learn_seed, trial.n_jobs)]
 
 
 def _take_part(data: Dataset, settings: Settings) -> tuple[Any, NDArray[np.intp], Array | None]:
@@ -244,7 +184,3 @@ def _versions() -> str:
 
 def _machine() -> str:
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

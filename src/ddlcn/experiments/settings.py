@@ -19,6 +19,9 @@ from ddlcn._validation import check_choice
 RULES = ("clean", "published")
 # Choices of "how many" for which a TOML file, which has no None, says "all".
 MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
+# Settings that came later, and what they were before: left out where they are the same, so that older runs keep their
+# names and are not made again.
+LATER = {"depth": "augment", "deep_atoms": ()}
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Settings:
     atoms_per_class : int
         q.
     n_layers : int
+    depth : "augment" or "residual"
+        How deeper layers enter the feature.
+    deep_atoms : tuple of int
+        Atoms of layers 2, 3, ...; empty: "auto".
     rule : "clean" or "published"
         Where dictionary images come from.
     layer : "dictionary" or "filters"
@@ -73,9 +80,12 @@ class Settings:
     C: float = 1.0
     measure: str = "accuracy"
     quick: bool = False
+    depth: str = "augment"
+    deep_atoms: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
+        check_choice("depth", self.depth, ("augment", "residual"))
         check_choice("layer", self.layer, ("dictionary", "filters"))
         check_choice("coder", self.coder, ("locality", "llc"))
         check_choice("measure", self.measure, ("accuracy", "approximation"))
@@ -90,14 +100,18 @@ class Settings:
         values: dict[str, Any] = {
             name: None if name in MAY_BE_ALL and value == "all" else value for name, value in table.items()
         }
-        if "patch_size" in values:
-            sizes = values["patch_size"]
-            values["patch_size"] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
+        for name in ("patch_size", "deep_atoms"):
+            if name in values:
+                sizes = values[name]
+                values[name] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
         return cls(**values)
 
     def to_table(self) -> dict[str, Any]:
         """The inverse of `from_table`, ready for JSON."""
         table = asdict(self)
+        for name, usual in LATER.items():
+            if table[name] == usual:
+                del table[name]
         return {name: "all" if name in MAY_BE_ALL and value is None else value for name, value in table.items()}
 
     def make_key(self, seed: int) -> str:
@@ -113,4 +127,5 @@ class Settings:
         """In the paper's notation: (p-q), t, rule. Not the depth: runs are made for several at once."""
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
-        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}"
+        residual = ", residual" if self.depth == "residual" else ""
+        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddlcn.features.by_class import describe, describe_by_class
+from ddlcn.features.by_class import describe, describe_by_class, sample_descriptors
 from ddlcn.features.dense_sift import DenseSIFT
 from ddlcn.features.descriptors import Descriptors
 from ddlcn.features.images import ImageReadError, name_images, read_image, read_images
@@ -16,4 +16,5 @@ __all__ = [
     "name_images",
     "read_image",
     "read_images",
+    "sample_descriptors",
 ]

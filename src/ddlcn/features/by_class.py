@@ -1,4 +1,4 @@
-"""The descriptors that each class's dictionary is learned from (DESIGN 2, "Layer 1 dictionary": p images per class)."""
+"""The descriptors that dictionaries are learned from (DESIGN 2, "Layer 1 dictionary": p images per class; and 2.2)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from ddlcn.features.descriptors import Descriptors
 # Descriptors per class, at most: the learner sees 500 batches of 512 in all, and 100,000 of 128 numbers are 51 MB a
 # thread. A class with more gives an equal share per image, chosen at random.
 MAX_DESCRIPTORS_PER_CLASS = 100_000
+# Descriptors of all classes together, and images that they come from, for the dictionaries of residuals: two or more
+# residuals each are about as many as the learner sees.
+N_SAMPLED, MAX_SAMPLED_IMAGES = 50_000, 1000
 
 
 def describe(features: Any, name: str, image: Any) -> Descriptors:
@@ -66,3 +69,15 @@ def describe_by_class(
         return describe_class
 
     return [of_class(c, class_seed) for c, class_seed in enumerate(seed.spawn(int(labels.max()) + 1))]
+
+
+def sample_descriptors(features: Any, named: Sequence[tuple[str, Any]], seed: np.random.SeedSequence) -> NDArray[Any]:
+    """About N_SAMPLED descriptors (n, m), drawn at random in equal shares from images drawn at random."""
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(len(named))[:MAX_SAMPLED_IMAGES])
+    share = -(-N_SAMPLED // len(chosen))
+    parts = []
+    for i in chosen.tolist():
+        values = describe(features, *named[i]).values
+        parts.append(values[np.sort(rng.permutation(len(values))[:share])])
+    return np.concatenate(parts)

@@ -62,22 +62,30 @@ class Comparison:
     paired: Paired | None  # None: no seed that both have run
 
 
-def pair(a: Iterable[Row], b: Iterable[Row]) -> Paired | None:
-    """Compare by seed; None where no seed is in both."""
+def pair(a: Iterable[Row], b: Iterable[Row], over: str = "images") -> Paired | None:
+    """Compare by seed; None where no seed is in both.
+
+    `over`: by the accuracy over all test "images", or by its mean over "classes".
+    """
     of_a = {row.seed: row for row in a if row.accuracy is not None}
     of_b = {row.seed: row for row in b if row.accuracy is not None}
     seeds = sorted(of_a.keys() & of_b.keys())
-    left = Spread.of([100.0 * (of_a[seed].accuracy or 0.0) for seed in seeds])
-    right = Spread.of([100.0 * (of_b[seed].accuracy or 0.0) for seed in seeds])
+    of_seed = [[_score(rows[seed], over) for seed in seeds] for rows in (of_a, of_b)]
+    left, right = (Spread.of(scores) for scores in of_seed)
     if left is None or right is None:
         return None
-    points = np.array([100.0 * ((of_b[s].accuracy or 0.0) - (of_a[s].accuracy or 0.0)) for s in seeds])
+    points = np.subtract(of_seed[1], of_seed[0])
     # Equal counts over equal totals are equal; what float arithmetic leaves of that is not a difference.
     points[np.abs(points) < 1e-9] = 0.0
     difference = Spread.of(points.tolist())
     assert difference is not None
     identical = not points.any()
     return Paired(left, right, difference, _classes(of_a, seeds), _classes(of_b, seeds), _test(points), identical)
+
+
+def _score(row: Row, over: str) -> float:
+    """In per cent."""
+    return 100.0 * ((row.mean_over_classes if over == "classes" else row.accuracy) or 0.0)
 
 
 def _classes(rows: dict[int, Row], seeds: list[int]) -> Spread | None:
@@ -127,7 +135,7 @@ def _compare(grid: Grid, a: str, b: str) -> list[Comparison]:
             alone = len(left) == len(right) == 1
             for two in right if alone else same[:1]:
                 where = _where(experiment, one.cell, by_column)
-                lines.append(Comparison(one.cell.settings.dataset, where, pair(one.rows, two.rows)))
+                lines.append(Comparison(one.cell.settings.dataset, where, pair(one.rows, two.rows, one.cell.over)))
     return lines
 
 

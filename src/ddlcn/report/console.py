@@ -46,6 +46,7 @@ def print_experiment(experiment: Experiment, rows: Sequence[Row], console: Conso
 
 def _show(result: CellResult) -> tuple[str, ...]:
     cell = result.cell
+    over = " over classes" if cell.over == "classes" else ""
     return (
         cell.row,
         cell.column,
@@ -54,6 +55,6 @@ def _show(result: CellResult) -> tuple[str, ...]:
         "not run" if result.over_images is None else result.over_images.show(),
         "" if result.over_classes is None else result.over_classes.show(),
         "" if result.difference is None else show_difference(result.difference),
-        "" if cell.bar is None else f">= {cell.bar:g} {result.bar_verdict}".rstrip(),
+        "" if cell.bar is None else f">= {cell.bar:g}{over} {result.bar_verdict}".rstrip(),
         f"{len(result.rows)} of {cell.seeds}",
     )

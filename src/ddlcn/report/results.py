@@ -30,21 +30,26 @@ class CellResult:
         return bool(self.rows)
 
     @property
+    def judged(self) -> Spread | None:
+        """The accuracy that published number and bar are about."""
+        return self.over_classes if self.cell.over == "classes" else self.over_images
+
+    @property
     def difference(self) -> float | None:
         """Ours less published, in points."""
-        if self.over_images is None or self.cell.published is None:
+        if self.judged is None or self.cell.published is None:
             return None
-        return self.over_images.mean - self.cell.published
+        return self.judged.mean - self.cell.published
 
     @property
     def verdict(self) -> str:
         """ "reached", "close" (short by no more than one sd), "short", or "" where nothing can be said."""
-        return _judge(self.over_images, self.cell.published)
+        return _judge(self.judged, self.cell.published)
 
     @property
     def bar_verdict(self) -> str:
         """ "reached", "short" or "": a bar is a bar, so no sd helps."""
-        verdict = _judge(self.over_images, self.cell.bar)
+        verdict = _judge(self.judged, self.cell.bar)
         return "short" if verdict == "close" else verdict
 
 

@@ -87,7 +87,8 @@ def _cell(result: CellResult) -> tuple[str, ...]:
         difference += " (within one sd)"
     bar = ""
     if cell.bar is not None:
-        bar = f"{cell.bar:.2f} {result.bar_verdict or 'not run'}"
+        over = " over classes" if cell.over == "classes" else ""
+        bar = f"{cell.bar:.2f}{over} {result.bar_verdict or 'not run'}"
     return cell.settings.rule, ours, published, difference, bar, f"{len(result.rows)} of {cell.seeds}"
 
 

@@ -41,12 +41,14 @@ def pool_codes(
         Where each image's descriptors begin.
     plus, minus : (atoms,) float64
         Weights of max z and of max -z in the feature: sqrt(P), sqrt(N) of DESIGN 2.1 (of their powers if power != 1).
+        Where minus is empty the feature has no second half.
     out_columns, out_values : (capacity,) int32, float32
         Nonzeros, image after image, columns ascending: first (cells, atoms) of max z, then the same of max -z.
     out_ends : (images,) int64
         Where each image's nonzeros end.
     """
     n_atoms, n_levels = plus.shape[0], cells.shape[1]
+    last_half = 0 if minus.shape[0] == 0 else 1
     highest, lowest = np.empty((n_cells, n_atoms)), np.empty((n_cells, n_atoms))
     uses = np.zeros((n_cells, n_atoms), np.int32)
     members = np.zeros(n_cells, np.int64)
@@ -68,7 +70,7 @@ def pool_codes(
                     uses[cell, atom] += 1
         begin = end
         squares = 0.0
-        for half in range(2):
+        for half in range(last_half + 1):
             for cell in range(n_cells):
                 if members[cell] == 0:
                     continue
@@ -84,7 +86,7 @@ def pool_codes(
                         out_values[end] = value
                         squares += value * value
                         end += 1
-                    if half == 1:
+                    if half == last_half:
                         uses[cell, atom] = 0
         if squares > 0.0:
             scale = 1.0 / np.sqrt(squares)

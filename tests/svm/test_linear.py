@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.svm import SVC, LinearSVC
 
-from ddlcn import svm
 from ddlcn.svm import SVMSettings, fit_svm, gram_matrix
 
 
@@ -60,21 +59,6 @@ def test_the_gram_route_is_optimal():
     ours = objective(np.append(found.coef[0], found.intercept))
     theirs = optimize.minimize(objective, np.zeros(41), method="L-BFGS-B", options={"maxiter": 5000}).fun
     assert ours <= theirs + 1e-6
-
-
-def test_the_gram_matrix_of_many_blocks(monkeypatch):
-    F, _ = make_problem(3, n_columns=1000)
-    monkeypatch.setattr(svm, "GRAM_BLOCK", 64)
-    np.testing.assert_allclose(gram_matrix(F), (F @ F.T).toarray(), atol=1e-6)
-
-
-def test_the_route_follows_the_size(monkeypatch):
-    few, many = make_problem(3, n=60)[0], make_problem(3, n=1500)[0]  # about 120 nonzeros an image
-    assert svm.prefer_gram(few, 3)
-    assert not svm.prefer_gram(many, 3)
-    assert svm.prefer_gram(many, 300)  # classes share the inverse, and each costs liblinear a run of its own
-    monkeypatch.setattr(svm, "MAX_GRAM_IMAGES", 50)
-    assert not svm.prefer_gram(few, 3)
 
 
 def test_libsvm_is_scikit_learns_svc(problem):

@@ -9,7 +9,7 @@ Two routes to the same weights, which agree to solver tolerance:
 - images few, dimensions many: through the Gram matrix, by Newton's method on the set of margin violators;
 - images many: liblinear's trust-region Newton method on the sparse features, one thread per class.
 
-`prefer_gram` says where the switch lies. `svm="libsvm"` is the letter of the paper: hinge loss, one class against one.
+`svm.route` says where the switch lies. `svm="libsvm"` is the letter of the paper: hinge loss, one class against one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,6 @@ from scipy import linalg
 from ddlcn._threads import map_threads
 
 Array = NDArray[Any]
-
-# The Gram route holds three n x n matrices: 600 MB at 5,000 images.
-MAX_GRAM_IMAGES = 5000
-# Columns of the features that are made dense at a time for the Gram matrix.
-GRAM_BLOCK = 2048
 
 
 @dataclass(frozen=True)
@@ -98,36 +93,6 @@ def fit_svm(
         dual = fit_dual(gram, y, n_classes, C, weights, n_jobs)
         return LinearSVM(np.ascontiguousarray((features.T @ dual).T), dual.sum(axis=0), False, n_classes)
     return _fit_liblinear(features, y, n_classes, C, weights, n_jobs)
-
-
-def prefer_gram(features: Any, n_classes: int) -> bool:
-    """Whether the Gram route is the quicker one for a csr_array (n, columns).
-
-    Its time grows with n^3, the inverse being shared among the classes; that of liblinear with the number of nonzeros,
-    class by class. Measured: MNIST, 10 classes, 130 nonzeros an image, 1,000 images 0.5 s by the Gram matrix and 0.15 s
-    by liblinear, 5,000 images 13 s and 0.4 s; AR, 100 classes, 2,000 images of 1,600 nonzeros 7 s and 28 s. The two
-    models of time below fit those within a factor of three, except where neither takes a second.
-    """
-    n = features.shape[0]
-    by_gram = 1e-10 * n**3 * (0.5 + 0.03 * n_classes)
-    by_liblinear = 1e-7 * n_classes * features.nnz
-    return bool(n <= MAX_GRAM_IMAGES and by_gram < by_liblinear)
-
-
-def gram_matrix(features: Any) -> NDArray[np.float64]:
-    """All inner products of the rows of a csr_array: (n, n), float64.
-
-    Blocks of columns are made dense, since pooled features are dense enough that a sparse product loses.
-    """
-    n, n_columns = features.shape
-    gram = np.zeros((n, n))
-    by_column = features.tocsc()
-    for start in range(0, n_columns, GRAM_BLOCK):
-        block = by_column[:, start : start + GRAM_BLOCK]
-        if block.nnz:  # the half for negative codes is empty in a network of one layer
-            dense = block.toarray()  # (n, block) float32
-            gram += dense @ dense.T
-    return gram
 
 
 def fit_dual(
