@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddlcn import DDLCNClassifier, DenseSIFT, Descriptors
+from ddlcn.svm import route
 
 
 def small(**parameters) -> DDLCNClassifier:
@@ -104,6 +105,16 @@ def test_one_residual_layer_is_one_augmented_layer(split):
 def test_same_seed_same_residual_model_whatever_the_threads(split):
     one, two = (small(depth="residual", n_jobs=n_jobs).fit(split[0], split[1]) for n_jobs in (1, 2))
     assert np.array_equal(one.coef_, two.coef_)
+
+
+def test_features_too_long_to_hold_are_streamed(split, monkeypatch):
+    held = small(depth="residual").fit(split[0], split[1])
+    monkeypatch.setattr(route, "HELD_BYTES", 10_000)
+    monkeypatch.setattr(route, "BLOCK_BYTES", 5_000)
+    streamed = small(depth="residual").fit(split[0], split[1])
+    assert (held.coef_.dtype, streamed.coef_.dtype) == (np.float64, np.float32)  # so it was streamed
+    np.testing.assert_allclose(streamed.decision_function(split[2]), held.decision_function(split[2]), atol=1e-5)
+    np.testing.assert_allclose(streamed.predict_proba(split[2]), held.predict_proba(split[2]), atol=1e-4)
 
 
 def test_one_layer_has_no_negative_half(split):

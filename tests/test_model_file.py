@@ -47,6 +47,14 @@ def test_round_trip_of_numbers_as_labels(stripes, tmp_path, svm):
     assert again.predict(stripes[0]).dtype == labels.dtype
 
 
+def test_round_trip_of_a_residual_network(stripes, tmp_path):
+    model = DDLCNClassifier(3, atoms_per_class=1, depth="residual", deep_atoms=(6, 4), n_neighbors=3, random_state=0)
+    model.fit(stripes[0][:30], stripes[1][:30]).save(tmp_path / "m.ddlcn")
+    again = load_model(tmp_path / "m.ddlcn")
+    assert [len(layer) for layer in again.dictionaries_] == [3, 6, 4]
+    assert np.array_equal(again.decision_function(stripes[0]), model.decision_function(stripes[0]))
+
+
 def test_a_loaded_model_can_be_saved_and_fitted_again(path, tmp_path, stripes):
     again = load_model(path)
     again.save(tmp_path / "second.ddlcn")
