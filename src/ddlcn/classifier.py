@@ -48,7 +48,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Atoms of layers 2, 3, ...: one number per deeper layer.
     depth : "augment" or "residual", default "augment"
         How deeper layers enter the feature: as in the paper, or by coding what the layers above left over of every
-        descriptor (DESIGN 2.2, docs/depth.md), so that small dictionaries recognise like large ones.
+        descriptor (DESIGN 2.2, `ddlcn.coding.residual`).
     n_neighbors : int, None or tuple, default 15
         Nearest atoms that a code may use; None means all. A tuple gives one value per layer.
     beta : float or tuple, default 0.15

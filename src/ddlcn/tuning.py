@@ -72,7 +72,8 @@ def tune(
     Parameters
     ----------
     model : DDLCNClassifier
-        Everything that is not chosen is taken from it; it is not changed. `svm="libsvm"` is tuned as "liblinear".
+        Everything that is not chosen is taken from it; it is not changed. `svm="libsvm"` is tuned as "liblinear",
+        and `class_weight` is left aside, since what is maximised is the mean over classes.
     images, y
         As `DDLCNClassifier.fit` takes them; two or more images of every class.
     choices : mapping, optional

@@ -141,7 +141,7 @@ def _stack(layer1: Array, settings: Settings, depth: int, seed: np.random.SeedSe
     if settings.depth == "augment" or depth == 1:
         return [layer1, *learn_deep_layers(layer1, sizes, L1_RADIUS, fresh)]
     sample_seed, learn_seed = fresh.spawn(2)
-    sample = sample_descriptors(trial.features, [trial.named[i] for i in trial.split.train], sample_seed)
+    sample = sample_descriptors(trial.features, trial.take(trial.split.train), sample_seed)
     k, beta = (settings.n_neighbors,) * depth, (settings.beta,) * depth
     return [layer1, *learn_residual_layers(layer1, sample, sizes, beta, k, TOL, L1_RADIUS, learn_seed, trial.n_jobs)]
 
