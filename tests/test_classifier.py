@@ -94,6 +94,17 @@ def test_any_residual_depth(split, n_layers):
     assert all(below <= above for above, below in pairwise(errors))
 
 
+@pytest.mark.parametrize("depth", ["augment", "residual"])
+def test_tangents_stand_beside_the_layers(split, depth):
+    without, model = (small(depth=depth, tangents=n).fit(split[0], split[1]) for n in (0, 10))
+    assert without.tangents_ is None
+    F, G = without.transform(split[2]).toarray(), model.transform(split[2]).toarray()
+    np.testing.assert_allclose(G[:, : F.shape[1]], F / np.sqrt(2), atol=1e-6)
+    assert G.shape[1] - F.shape[1] == 21 * model.tangents_.means.size
+    np.testing.assert_allclose(np.linalg.norm(G, axis=1), 1.0, atol=1e-5)
+    assert model.score(split[2], split[3]) >= 0.9
+
+
 def test_one_residual_layer_is_one_augmented_layer(split):
     """Only the empty half for negative codes is gone."""
     one, other = (small(n_layers=1, depth=depth).fit(split[0], split[1]) for depth in ("augment", "residual"))
@@ -276,6 +287,12 @@ def test_any_object_that_transforms_images_into_descriptors(split):
         ({"deep_atoms": (1, 2, 3)}, "deep_atoms"),
         ({"deep_atoms": "many"}, "deep_atoms"),
         ({"depth": "bottomless"}, "depth"),
+        ({"tangents": -1}, "tangents"),
+        ({"layer_weights": (1.0, 1.0)}, "residual"),
+        ({"depth": "residual", "layer_weights": (1.0,)}, "layer_weights has 1 values for 2 layers"),
+        ({"depth": "residual", "layer_weights": 2.0}, "one number per layer"),
+        ({"depth": "residual", "layer_weights": (-1.0, 1.0)}, "layer_weights"),
+        ({"depth": "residual", "layer_weights": (0.0, 0.0)}, "leave no layer"),
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"n_neighbors": (5, 5, 5)}, "n_neighbors"),
         ({"beta": -1}, "beta"),

@@ -47,6 +47,15 @@ def test_round_trip_of_numbers_as_labels(stripes, tmp_path, svm):
     assert again.predict(stripes[0]).dtype == labels.dtype
 
 
+def test_round_trip_of_tangents(stripes, tmp_path):
+    model = DDLCNClassifier(1, atoms_per_class=2, tangents=8, n_neighbors=3, random_state=0)
+    images, labels = stripes[0], stripes[1]
+    model.fit(images, labels).save(tmp_path / "model.ddlcn")
+    loaded = load_model(tmp_path / "model.ddlcn")
+    np.testing.assert_array_equal(loaded.decision_function(images), model.decision_function(images))
+    assert loaded.tangents_.floor == model.tangents_.floor
+
+
 def test_round_trip_of_a_residual_network(stripes, tmp_path):
     model = DDLCNClassifier(3, atoms_per_class=1, depth="residual", deep_atoms=(6, 4), n_neighbors=3, random_state=0)
     model.fit(stripes[0][:30], stripes[1][:30]).save(tmp_path / "m.ddlcn")

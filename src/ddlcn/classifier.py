@@ -18,7 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, seed_sequence
 from ddlcn.calibration import Calibrator
-from ddlcn.dictionaries import learn_deep_layers, learn_layer1, learn_residual_layers, resolve_deep_atoms
+from ddlcn.coding.tangents import TangentModel
+from ddlcn.dictionaries import (
+    learn_deep_layers,
+    learn_layer1,
+    learn_residual_layers,
+    learn_tangents,
+    resolve_deep_atoms,
+)
 from ddlcn.features import DenseSIFT, describe_by_class, name_images, sample_descriptors
 from ddlcn.network import TOL, ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
@@ -49,6 +56,12 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     depth : "augment" or "residual", default "augment"
         How deeper layers enter the feature: as in the paper, or by coding what the layers above left over of every
         descriptor (DESIGN 2.2, `ddlcn.coding.residual`).
+    layer_weights : tuple of float, optional
+        Of residual depth: factors on each layer's pooled codes, one per layer; None means one. Where layer 1 has few
+        atoms its codes say little and outshout the deeper ones: (0, 1) leaves them out.
+    tangents : int, default 0
+        Atoms of a small dictionary that all classes share, around which descriptors are averaged as well
+        (`ddlcn.coding.tangents`); 0: none.
     n_neighbors : int, None or tuple, default 15
         Nearest atoms that a code may use; None means all. A tuple gives one value per layer.
     beta : float or tuple, default 0.15
@@ -80,6 +93,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : ndarray (n_classes,)
     dictionaries_ : list of ndarrays (atoms, width of a descriptor), one per layer
+    tangents_ : TangentModel or None
     coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
     intercept_ : ndarray, one number per row of coef_
 
@@ -102,6 +116,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         l1_radius: float = 0.35,
         deep_atoms: Any = "auto",
         depth: str = "augment",
+        layer_weights: tuple[float, ...] | None = None,
+        tangents: int = 0,
         n_neighbors: Any = 15,
         beta: Any = 0.15,
         pyramid: tuple[int, ...] = (1, 2, 4),
@@ -121,6 +137,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.l1_radius = l1_radius
         self.deep_atoms = deep_atoms
         self.depth = depth
+        self.layer_weights = layer_weights
+        self.tangents = tangents
         self.n_neighbors = n_neighbors
         self.beta = beta
         self.pyramid = pyramid
@@ -156,8 +174,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         layer1 = self._learn_layer1(settings, named, labels, dictionary_seeds)
         self.dictionaries_ = [layer1, *self._learn_deeper(settings, layer1, named, dictionary_seeds)]
+        self.tangents_ = self._learn_tangents(settings, named, dictionary_seeds)
         self._settings = settings
-        self._network: Network | None = Network(self.dictionaries_, **settings)
+        self._network: Network | None = Network(self.dictionaries_, **settings, tangents=self.tangents_)
         features = ImageFeatures(self._network, named, self.n_jobs, self.verbose > 0)
         which = SVMSettings(n_classes, self.C, self.svm, weights)
         training = train(features, labels, which, self.n_jobs)
@@ -189,7 +208,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Pooled features: csr_array (n, columns) of rows of length one.
 
         Augmented: 2 * cells * atoms of layer 1, see `ddlcn.pooling`. Residual: cells * D_1 (1 + D_2 + ...), see
-        `ddlcn.coding.residual`.
+        `ddlcn.coding.residual`. After those the tangents, if there are any.
         """
         check_is_fitted(self)
         return self._get_network().transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
@@ -236,6 +255,14 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         how = (settings["betas"], settings["n_neighbors"], TOL, self.l1_radius, seeds[2], self.n_jobs)
         return learn_residual_layers(layer1, sample, sizes, *how)
 
+    def _learn_tangents(self, settings: dict[str, Any], named: Any, seeds: Any) -> TangentModel | None:
+        """The shared dictionary and its statistics, if there are to be any."""
+        if self.tangents == 0:
+            return None
+        sample = sample_descriptors(settings["features"], named, seeds[3])
+        how = (settings["betas"][0], settings["n_neighbors"][0], TOL, self.l1_radius, seeds[4], self.n_jobs)
+        return learn_tangents(sample, min(self.tangents, len(sample)), *how)
+
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
         n_layers = check_count("n_layers", self.n_layers)
@@ -243,6 +270,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.dictionary_images is not None:
             check_count("dictionary_images", self.dictionary_images)
         check_number("l1_radius", self.l1_radius, above=True)
+        check_count("tangents", self.tangents, 0)
         check_choice("depth", self.depth, ("augment", "residual"))
         check_number("C", self.C, above=True)
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
@@ -250,6 +278,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         count_threads(self.n_jobs)
         return {
             "depth": self.depth,
+            "layer_weights": _check_layer_weights(self.layer_weights, self.depth, n_layers),
             "features": _resolve_features(self.features),
             "betas": tuple(check_number("beta", beta) for beta in _per_layer("beta", self.beta, n_layers)),
             "n_neighbors": tuple(
@@ -263,7 +292,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _get_network(self) -> Network:
         if self._network is None:  # after unpickling
-            self._network = Network(self.dictionaries_, **self._settings)
+            self._network = Network(self.dictionaries_, **self._settings, tangents=self.tangents_)
         return self._network
 
     @classmethod
@@ -272,6 +301,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters: dict[str, Any],
         classes: Array,
         dictionaries: list[Array],
+        tangents: TangentModel | None,
         machine: LinearSVM,
         temperature: float,
     ) -> DDLCNClassifier:
@@ -279,6 +309,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = cls(**parameters)
         model._settings = model._check_parameters()
         model.classes_, model.dictionaries_, model._machine = classes, dictionaries, machine
+        model.tangents_ = tangents
         model._calibrator = Calibrator(temperature)
         model._network = None
         return model
@@ -299,9 +330,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _spawn_seeds(random_state: Any) -> tuple[np.random.SeedSequence, ...]:
-    """Seeds for the dictionary images, layer 1, deeper layers, the descriptors that those see, and calibration."""
-    images, layer1, deeper, calibration, sample = seed_sequence(random_state).spawn(5)
-    return images, layer1, deeper, sample, calibration
+    """Seeds for dictionary images, layer 1, deeper layers, the descriptors that those see, tangents, calibration."""
+    images, layer1, deeper, calibration, sample, tangents = seed_sequence(random_state).spawn(6)
+    return images, layer1, deeper, sample, tangents, calibration
 
 
 def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
@@ -311,6 +342,20 @@ def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
     if len(value) != n_layers:
         raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
     return tuple(value)
+
+
+def _check_layer_weights(weights: Any, depth: str, n_layers: int) -> tuple[float, ...] | None:
+    """One factor per layer, or None."""
+    if weights is None:
+        return None
+    if depth != "residual":
+        raise ValueError('layer_weights are for depth="residual": augmented layers have the weights of DESIGN 2.1')
+    if not isinstance(weights, tuple | list):
+        raise ValueError(f"layer_weights must be a tuple with one number per layer; got {weights!r}")
+    factors = tuple(check_number("layer_weights", weight) for weight in _per_layer("layer_weights", weights, n_layers))
+    if not any(factors):
+        raise ValueError(f"layer_weights {weights!r} leave no layer in the feature: give one a weight above zero")
+    return factors
 
 
 def _resolve_features(features: Any) -> Any:

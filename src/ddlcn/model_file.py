@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,12 +108,15 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
         "temperature": model._calibrator.find_temperature(model.n_jobs),
     }
     arrays = {f"dictionary{l}": atoms for l, atoms in enumerate(model.dictionaries_, 1)}
+    if model.tangents_ is not None:
+        arrays |= {f"tangents.{name}": np.asarray(part) for name, part in vars(model.tangents_).items()}
     return {**arrays, "coef": model.coef_, "intercept": model.intercept_}, header
 
 
 def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNClassifier:
     """The inverse of `_pack`."""
     from ddlcn.classifier import DDLCNClassifier
+    from ddlcn.coding.tangents import TangentModel
     from ddlcn.features import DenseSIFT
     from ddlcn.svm import LinearSVM
 
@@ -123,8 +127,13 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
         parameters["class_weight"] = dict(parameters["class_weight"]["pairs"])
     classes = np.array(header["classes"], dtype=np.dtype(header["classes_dtype"]))
     dictionaries = [arrays[f"dictionary{l}"] for l in range(1, parameters["n_layers"] + 1)]
+    tangents = None
+    if parameters.get("tangents"):  # models written before there were any have no such parameter
+        parts: dict[str, Any] = {field.name: arrays[f"tangents.{field.name}"] for field in fields(TangentModel)}
+        tangents = TangentModel(**{**parts, "floor": parts["floor"].item()})
     machine = LinearSVM(arrays["coef"], arrays["intercept"], parameters["svm"] == "libsvm", len(classes))
-    return DDLCNClassifier._restore(parameters, classes, dictionaries, machine, float(header["temperature"]))
+    temperature = float(header["temperature"])
+    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, temperature)
 
 
 def _with_tuples(parameters: dict[str, Any]) -> dict[str, Any]:

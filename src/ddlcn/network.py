@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ddlcn._progress import track
 from ddlcn._sparse import GrowingCSR, make_csr
@@ -19,6 +20,7 @@ from ddlcn._threads import map_threads
 from ddlcn.coding import CodeBlock, LocalityCoder, encode_layers, path_weights, reconstruct
 from ddlcn.coding.locality import BLOCK
 from ddlcn.coding.residual import ResidualCoder
+from ddlcn.coding.tangents import TangentModel, Tangents
 from ddlcn.features import Descriptors, describe
 from ddlcn.pooling import assign_cells, count_cells, pool
 
@@ -82,10 +84,14 @@ class ForwardPass:
 
     def _features_of_batch(self, batch: list[NamedImage]) -> Any:
         described = [describe(self._features, name, image) for name, image in batch]
-        codes = self._encode(np.concatenate([self._values(d) for d in described]))
+        X = np.concatenate([self._values(d) for d in described])
         cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
-        starts = np.cumsum([0] + [len(d) for d in described])
-        return pool(codes, cells, starts, self._pyramid, self._plus, self._minus, self._pool_power, self._engine)
+        return self._pool(X, cells, np.cumsum([0] + [len(d) for d in described]))
+
+    def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
+        """Features (images, n_columns) of the images whose descriptors X (n, m) begin at `starts`."""
+        weights = (self._plus, self._minus)
+        return pool(self._encode(X), cells, starts, self._pyramid, *weights, self._pool_power, self._engine)
 
     def _values(self, descriptors: Descriptors) -> Array:
         found, learned = descriptors.values.shape[1], self._coder.n_dimensions
@@ -139,18 +145,43 @@ class Network(ForwardPass):
         One per layer.
     depth : "augment" or "residual"
         How deeper layers enter the feature: `coding.depth` or `coding.residual`.
+    layer_weights : sequence of float, or None
+        Of residual depth: factors on each layer's pooled codes; None means one.
     features : object with transform(images) -> list of Descriptors
     betas, n_neighbors : sequences
         One value per layer.
     pyramid : tuple of int
     pool_power : float
     engine : str
+    tangents : TangentModel, optional
+        Then the feature is that of the layers and that of `coding.tangents`, side by side, with equal weight.
     """
 
     def __init__(
         self,
         dictionaries: Sequence[Array],
         depth: str,
+        layer_weights: Sequence[float] | None,
+        features: Any,
+        betas: Sequence[float],
+        n_neighbors: Sequence[int | None],
+        pyramid: tuple[int, ...],
+        pool_power: float,
+        engine: str,
+        tangents: TangentModel | None = None,
+    ) -> None:
+        self._dictionaries = dictionaries
+        self._depth = depth
+        self._tangents = None
+        self._prepare_layers(dictionaries, layer_weights, features, betas, n_neighbors, pyramid, pool_power, engine)
+        if tangents is not None:
+            self._tangents = Tangents(tangents, betas[0], n_neighbors[0], TOL, engine)
+            self.n_columns += count_cells(pyramid) * self._tangents.n_columns_per_cell
+
+    def _prepare_layers(
+        self,
+        dictionaries: Sequence[Array],
+        layer_weights: Sequence[float] | None,
         features: Any,
         betas: Sequence[float],
         n_neighbors: Sequence[int | None],
@@ -158,16 +189,25 @@ class Network(ForwardPass):
         pool_power: float,
         engine: str,
     ) -> None:
-        self._dictionaries = dictionaries
-        self._depth = depth
-        if depth == "residual":
+        """The coder and the weights of the pooled codes."""
+        if self._depth == "residual":
             residual = ResidualCoder(dictionaries, betas, n_neighbors, TOL, engine)
-            super().__init__(features, residual, np.ones(residual.n_atoms), None, pyramid, pool_power, engine)
+            plus = np.ones(residual.n_atoms)
+            for columns, weight in zip(residual.layer_columns, layer_weights or (), strict=False):
+                plus[columns] = weight
+            super().__init__(features, residual, plus, None, pyramid, pool_power, engine)
             return
         coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
         self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
         P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
         super().__init__(features, coder, np.sqrt(P), np.sqrt(N), pyramid, pool_power, engine)
+
+    def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
+        of_layers = super()._pool(X, cells, starts)
+        if self._tangents is None:
+            return of_layers
+        of_tangents = self._tangents.pool(X, cells, starts, count_cells(self._pyramid))
+        return sparse.hstack([of_layers, of_tangents], format="csr") * np.float32(np.sqrt(0.5))
 
     def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
         """Yield, per image, each layer's approximation (patches, m) of its descriptors."""

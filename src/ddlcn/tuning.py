@@ -125,8 +125,11 @@ def _try_fold(
     train, test = [named[i] for i in inside], [named[i] for i in outside]
     layer1 = None
     results = {}
-    # The weights of augmented layers depend on the power, so there each power needs a pass of its own.
-    passes = options["pool_power"] if model.depth == "augment" and model.n_layers > 1 else (1.0,)
+    # Weights are not raised to the power, and those of augmented layers depend on it: where there are any, each power
+    # needs a pass of its own.
+    augmented = model.depth == "augment" and model.n_layers > 1
+    weighted = augmented or model.layer_weights is not None or model.tangents > 0
+    passes = options["pool_power"] if weighted else (1.0,)
     for k, beta, pool_power in product(options["n_neighbors"], options["beta"], passes):
         tried = clone(model).set_params(n_neighbors=k, beta=beta, pool_power=pool_power)
         settings = tried._check_parameters()
@@ -134,7 +137,8 @@ def _try_fold(
         if layer1 is None:
             layer1 = tried._learn_layer1(settings, train, labels[inside], seeds)
         deeper = tried._learn_deeper(settings, layer1, train, seeds)
-        pooled = Network([layer1, *deeper], **settings).transform([*train, *test], n_jobs)
+        tangents = tried._learn_tangents(settings, train, seeds)
+        pooled = Network([layer1, *deeper], **settings, tangents=tangents).transform([*train, *test], n_jobs)
         for power in (pool_power,) if len(passes) > 1 else options["pool_power"]:
             gram = gram_matrix(pooled if power == pool_power else raise_to_power(pooled, power))
             for C in options["C"]:

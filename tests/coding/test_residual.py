@@ -71,8 +71,9 @@ def test_single_precision_gives_the_same_codes():
     np.testing.assert_allclose(to_dense(coder.encode_block(X), coder.n_atoms), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("weights", [None, (0.0, 1.0, 0.5)])
 @pytest.mark.parametrize("power", [1.0, 0.5])
-def test_features_of_an_image_equal_the_slow_construction(power):
+def test_features_of_an_image_equal_the_slow_construction(power, weights):
     X, dictionaries = small_network(3)
     rng = np.random.default_rng(5)
     xy = rng.integers(0, 30, (len(X), 2)).astype(float)
@@ -85,12 +86,11 @@ def test_features_of_an_image_equal_the_slow_construction(power):
 
             return [Descriptors(X, xy, (30, 30)) for _ in images]
 
-    network = Network(dictionaries, "residual", Given(), BETAS[:3], NEIGHBORS[:3], (1, 2, 4), power, "auto")
+    network = Network(dictionaries, "residual", weights, Given(), BETAS[:3], NEIGHBORS[:3], (1, 2, 4), power, "auto")
     feature = network.transform([("image", None)], n_jobs=1).toarray()[0]
     n_columns = 7 * (1 + 5 + 4)
-    slow = pool_slowly(
-        code_slowly(X, dictionaries), xy, (30, 30), (1, 2, 4), np.ones(n_columns), np.zeros(n_columns), power
-    )
+    plus = np.repeat(weights or (1.0, 1.0, 1.0), (7, 7 * 5, 7 * 4))
+    slow = pool_slowly(code_slowly(X, dictionaries), xy, (30, 30), (1, 2, 4), plus, np.zeros(n_columns), power)
     np.testing.assert_allclose(feature, slow[: 21 * n_columns], atol=1e-6)
 
 

@@ -34,7 +34,8 @@ def test_features_of_all_depths_from_one_pass(data):
         coder = LocalityCoder(layers[0], 0.1, 7, 1e-6)
         plain = ForwardPass(features, coder, ones, ones, (1, 2), power, "auto").transform(named, 1)
         for depth in (1, 2, 3):
-            network = Network(layers[:depth], "augment", features, (0.1,) * depth, (7,) * depth, (1, 2), power, "auto")
+            how = ("augment", None, features, (0.1,) * depth, (7,) * depth, (1, 2), power, "auto")
+            network = Network(layers[:depth], *how)
             P, N = path_weights(encode_layers(layers[:depth], (0.1,) * depth, (7,) * depth, 1e-6, 1), 30, power)
             found = reweigh(plain, np.sqrt(P), np.sqrt(N))
             assert abs(found - network.transform(named, 1)).max() < 1e-6

@@ -207,11 +207,20 @@ def test_arrays_colours_and_views():
     )
 
 
+def test_a_border_continues_the_image():
+    image = textured(40, 52)
+    with_border = DenseSIFT(step=4, border=5).describe(image)
+    by_hand = DenseSIFT(step=4).describe(np.pad(image, 5, mode="edge"))
+    np.testing.assert_array_equal(with_border.values, by_hand.values)
+    np.testing.assert_array_equal(with_border.xy, by_hand.xy)
+    assert with_border.image_shape == (50, 62)
+
+
 def test_scikit_learn_citizen():
     extractor = DenseSIFT(patch_size=(12, 16), step=4)
     assert clone(extractor).get_params() == extractor.get_params()
     assert extractor.fit() is extractor
-    assert set(vars(extractor)) == {"patch_size", "step", "max_side", "min_side", "n_jobs"}
+    assert set(vars(extractor)) == {"patch_size", "step", "max_side", "min_side", "border", "n_jobs"}
     images = [textured(20, 20)]
     found = make_pipeline(pickle.loads(pickle.dumps(extractor))).fit_transform(images)
     np.testing.assert_array_equal(found[0].values, extractor.transform(images)[0].values)
@@ -230,6 +239,7 @@ def test_scikit_learn_citizen():
     ({"max_side": 0}, "max_side"),
     ({"max_side": 12}, "max_side=12 is smaller than patch_size=16"),
     ({"min_side": -1}, "min_side"),
+    ({"border": -1}, "border"),
     ({"min_side": 400}, "min_side=400 is larger than max_side=300"),
 ])  # fmt: skip
 def test_bad_parameters(parameters, words):

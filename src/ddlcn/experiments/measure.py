@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn.coding.tangents import TangentModel
 from ddlcn.experiments.memory import peak_memory_mb
 from ddlcn.experiments.protocol import Split, accuracies
 from ddlcn.experiments.settings import Settings
@@ -48,11 +49,15 @@ class Trial:
         return [self.named[i] for i in chosen.tolist()]
 
 
-def make_network(settings: Settings, dictionaries: Sequence[Array], features: DenseSIFT) -> Network:
+def make_network(
+    settings: Settings, dictionaries: Sequence[Array], features: DenseSIFT, tangents: TangentModel | None = None
+) -> Network:
     """The network that settings describe."""
     n = settings.n_layers
     betas, k = (settings.beta,) * n, (settings.n_neighbors,) * n
-    return Network(dictionaries, settings.depth, features, betas, k, PYRAMID, settings.pool_power, "auto")
+    weights = settings.layer_weights[:n] or None
+    how = (settings.depth, weights, features, betas, k, PYRAMID, settings.pool_power, "auto")
+    return Network(dictionaries, *how, tangents=tangents)
 
 
 def judge_held(row: Row, trial: Trial, forward: ForwardPass, F: Any) -> Row:

@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 from ddlcn import __version__
 from ddlcn.coding import LocalityCoder, encode_layers, path_weights
 from ddlcn.coding.llc import LLCCoder
+from ddlcn.coding.tangents import TangentModel
 from ddlcn.datasets import Dataset
-from ddlcn.dictionaries import learn_deep_layers, learn_layer1, learn_residual_layers, resolve_deep_atoms
+from ddlcn.dictionaries import (
+    learn_deep_layers,
+    learn_layer1,
+    learn_residual_layers,
+    learn_tangents,
+    resolve_deep_atoms,
+)
 from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.measure import (
     PYRAMID,
@@ -81,6 +88,7 @@ def run_depths(
         step=settings.step,
         max_side=settings.max_side,
         min_side=settings.min_side or None,
+        border=settings.border,
     )
     named = list(zip(data.image_names, images, strict=False)) if images is data.images else list(images)
     template = Row(
@@ -104,13 +112,14 @@ def run_depths(
         yield measure_approximation(own, trial, _stack(layer1, settings, depth, deep_seed, trial))
         return
 
+    tangents = _take_tangents(settings, deep_seed, trial) if settings.tangents else None
     shared: Any = None
     for depth in sorted(depths):
         own = replace(template, settings=replace(settings, n_layers=depth))
         dictionaries = _stack(layer1, settings, depth, deep_seed, trial)
-        if settings.depth == "residual":  # long features, different at every depth: never held for all images
+        if settings.depth == "residual" or tangents is not None:  # long features: never held for all images
             say(f"depth {depth}: coding images, classifier")
-            yield judge_streamed(own, trial, make_network(own.settings, dictionaries, features))
+            yield judge_streamed(own, trial, make_network(own.settings, dictionaries, features, tangents))
             continue
         if settings.layer == "filters":
             sample = np.concatenate([features.transform([named[i][1]])[0].values for i in split.dictionary[:200]])
@@ -146,6 +155,15 @@ def _stack(layer1: Array, settings: Settings, depth: int, seed: np.random.SeedSe
     return [layer1, *learn_residual_layers(layer1, sample, sizes, beta, k, TOL, L1_RADIUS, learn_seed, trial.n_jobs)]
 
 
+def _take_tangents(settings: Settings, seed: np.random.SeedSequence, trial: Trial) -> TangentModel:
+    """The shared dictionary of the tangents, from training images."""
+    fresh = np.random.SeedSequence(entropy=seed.entropy, spawn_key=seed.spawn_key)
+    sample_seed, _, learn_seed = fresh.spawn(3)
+    sample = sample_descriptors(trial.features, trial.take(trial.split.train), sample_seed)
+    how = (settings.beta, settings.n_neighbors, TOL, L1_RADIUS, learn_seed, trial.n_jobs)
+    return learn_tangents(sample, settings.tangents, *how)
+
+
 def _take_part(data: Dataset, settings: Settings) -> tuple[Any, NDArray[np.intp], Array | None]:
     """Images, labels and the fixed split; for `quick` a few images of a few classes."""
     if not settings.quick:
@@ -165,7 +183,7 @@ def _name_dictionary(data: Dataset, settings: Settings, split: Split, seed: int)
     """What layer 1 depends on, and nothing else: (55-15) of 32 training images is (A-15)."""
     parts = (
         data.identity, settings.quick, settings.atoms_per_class, settings.patch_size, settings.step, settings.max_side,
-        settings.min_side, L1_RADIUS, seed, __version__,
+        settings.min_side, settings.border, L1_RADIUS, seed, __version__,
     )  # fmt: skip
     digest = hashlib.sha256(repr(parts).encode())
     digest.update(split.dictionary.astype("<i8").tobytes())

@@ -21,7 +21,7 @@ RULES = ("clean", "published")
 MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
 # Settings that came later, and what they were before: left out where they are the same, so that older runs keep their
 # names and are not made again.
-LATER = {"depth": "augment", "deep_atoms": ()}
+LATER = {"depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0}
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Settings:
         How deeper layers enter the feature.
     deep_atoms : tuple of int
         Atoms of layers 2, 3, ...; empty: "auto".
+    layer_weights : tuple of float
+        Of residual depth: factors on each layer's pooled codes; empty: one.
+    tangents : int
+        Atoms of the shared dictionary of `coding.tangents`; 0: none.
     rule : "clean" or "published"
         Where dictionary images come from.
     layer : "dictionary" or "filters"
@@ -55,6 +59,7 @@ class Settings:
     patch_size : tuple of int
     step : int
     max_side, min_side : int; 0 means no enlarging
+    border : int
     pool_power, C : float
     measure : "accuracy" or "approximation"
         What is measured: recognition, or each layer's reconstruction error.
@@ -82,6 +87,9 @@ class Settings:
     quick: bool = False
     depth: str = "augment"
     deep_atoms: tuple[int, ...] = ()
+    layer_weights: tuple[float, ...] = ()
+    border: int = 0
+    tangents: int = 0
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -100,7 +108,7 @@ class Settings:
         values: dict[str, Any] = {
             name: None if name in MAY_BE_ALL and value == "all" else value for name, value in table.items()
         }
-        for name in ("patch_size", "deep_atoms"):
+        for name in ("patch_size", "deep_atoms", "layer_weights"):
             if name in values:
                 sizes = values[name]
                 values[name] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
@@ -128,4 +136,5 @@ class Settings:
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
         residual = ", residual" if self.depth == "residual" else ""
-        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}"
+        tangents = ", tangents" if self.tangents else ""
+        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{tangents}"

@@ -42,6 +42,9 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Larger images are reduced, antialiased, until their longest side has this length. None: no limit.
     min_side : int, optional
         Smaller images are enlarged until their shortest side has this length (or the longest has `max_side`).
+    border : int, default 0
+        Pixels by which the image is continued on every side (with the value at its edge), after it was brought to
+        size: patches then also see what lies near the edge at their centre. Digits that fill their frame want it.
     n_jobs : int, optional
         Threads, one image each; None means every core. The result does not depend on it.
 
@@ -60,12 +63,14 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step: int = 6,
         max_side: int | None = 300,
         min_side: int | None = None,
+        border: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.patch_size = patch_size
         self.step = step
         self.max_side = max_side
         self.min_side = min_side
+        self.border = border
         self.n_jobs = n_jobs
 
     def fit(self, images: Any = None, y: Any = None) -> DenseSIFT:
@@ -130,12 +135,14 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         descriptors : Descriptors
         """
-        patch_sizes, step, max_side, min_side = self._check_parameters()
+        patch_sizes, step, max_side, min_side, border = self._check_parameters()
         grey = read_image(image, max_side=max_side, min_side=min_side, patch_size=max(patch_sizes), name=name)
+        if border > 0:
+            grey = np.pad(grey, border, mode="edge")
         return describe_grey(grey, patch_sizes, step)
 
-    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None]:
-        """The parameters as numbers: patch sizes, step, max_side, min_side."""
+    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int]:
+        """The parameters as numbers: patch sizes, step, max_side, min_side, border."""
         sizes = self.patch_size if isinstance(self.patch_size, tuple | list) else (self.patch_size,)
         if not sizes:
             raise ValueError("patch_size is empty: pass a number such as 16, or a tuple such as (12, 16, 24)")
@@ -149,7 +156,7 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if max_side is not None and min_side is not None and min_side > max_side:
             raise ValueError(f"min_side={min_side} is larger than max_side={max_side}: lower min_side")
-        return sizes, step, max_side, min_side
+        return sizes, step, max_side, min_side, check_count("border", self.border, 0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

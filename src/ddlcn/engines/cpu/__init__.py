@@ -5,6 +5,7 @@ from ddlcn.engines.cpu.locality import code_nearest, measure_distances, pack_cod
 from ddlcn.engines.cpu.nearest import count_lanes
 from ddlcn.engines.cpu.pooling import pool_codes
 from ddlcn.engines.cpu.residual import append_codes, reduce_residuals, take_residuals
+from ddlcn.engines.cpu.tangents import sum_tangents
 
 __all__ = [
     "N_GROW",
@@ -16,5 +17,6 @@ __all__ = [
     "pack_codes",
     "pool_codes",
     "reduce_residuals",
+    "sum_tangents",
     "take_residuals",
 ]
