@@ -54,7 +54,8 @@ def measure_in_fresh_process(
 
 def measure(atoms: Array, images: Sequence[Any], n_neighbors: int | None, beta: float, n_jobs: int | None) -> MemoryUse:
     """Memory that one `transform` takes, in this process."""
-    network = Network([atoms], "augment", DenseSIFT(), [beta], [n_neighbors], (1, 2, 4), pool_power=1.0, engine="auto")
+    how = ("augment", None, DenseSIFT(), [beta], [n_neighbors], (1, 2, 4), 1.0, "auto")
+    network = Network([atoms], *how)
     named = list(name_images(images))
     network.transform(named[:1], n_jobs)  # loads the compiled kernels, which is not what is asked for
     forget_peak()

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 if str(CHECKOUT) not in sys.path:  # benchmarks/ is not installed, it is run from the checkout
     sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import data, encoding, learning, memory, recognition, sift, timing  # noqa: E402
+from benchmarks import data, depth, encoding, learning, memory, recognition, sift, timing  # noqa: E402
 from ddlcn import encode  # noqa: E402
 
 
@@ -186,3 +186,33 @@ def test_split_takes_the_same_number_of_each_class():
     train, test = recognition.split(labels, 3, seed=0)
     assert [int((labels[train] == label).sum()) for label in ("a", "b")] == [3, 3]
     assert sorted([*train, *test]) == list(range(12))
+
+
+def cost(q, n_layers, accuracy, milliseconds):
+    return depth.Cost(f"{q} atoms, {n_layers} layers", q, n_layers, accuracy, milliseconds, 100 * q, 10.0)
+
+
+def test_the_micro_dictionary_is_held_against_the_smallest_as_good():
+    plain = [cost(1, 1, 50.0, 1.0), cost(10, 1, 71.0, 6.0), cost(30, 1, 72.0, 20.0)]
+    text, met = depth.judge([*plain, cost(1, 2, 70.0, 4.0)])
+    assert "10 atoms" in text
+    assert "1.50" in text
+    assert not met
+    text, met = depth.judge([*plain, cost(1, 2, 75.0, 4.0)])  # none is as good: the best one, and it says so
+    assert "still not as good" in text
+    assert met
+    assert not depth.judge([cost(1, 1, None, 1.0), cost(1, 2, None, 1.0)])[1]
+
+
+def test_figures_of_the_cost_of_depth(tmp_path):
+    costs = [cost(1, 1, 50.0, 1.0), cost(10, 1, 71.0, 6.0), cost(1, 2, 70.0, 4.0), cost(2, 2, None, 4.0)]
+    depth.draw(costs, "length", "feature length", tmp_path / "figures" / "a.svg")
+    text = (tmp_path / "figures" / "a.svg").read_text()
+    assert "feature length" in text
+    assert "and a residual layer" in text
+
+
+def test_what_is_measured_is_in_the_table():
+    cells = depth.cells_to_measure()
+    assert {cell.settings.atoms_per_class for cell in cells} == {1, 2, 5, 10, 30}
+    assert {cell.settings.n_layers for cell in cells} == {1, 2}

@@ -287,6 +287,7 @@ def test_any_object_that_transforms_images_into_descriptors(split):
         ({"deep_atoms": (1, 2, 3)}, "deep_atoms"),
         ({"deep_atoms": "many"}, "deep_atoms"),
         ({"depth": "bottomless"}, "depth"),
+        ({"atoms_per_class": "many"}, "atoms_per_class"),
         ({"tangents": -1}, "tangents"),
         ({"layer_weights": (1.0, 1.0)}, "residual"),
         ({"depth": "residual", "layer_weights": (1.0,)}, "layer_weights has 1 values for 2 layers"),

@@ -24,11 +24,13 @@ from ddlcn.dictionaries import (
     learn_layer1,
     learn_residual_layers,
     learn_tangents,
+    resolve_atoms_per_class,
     resolve_deep_atoms,
 )
 from ddlcn.features import DenseSIFT, describe_by_class, name_images, sample_descriptors
 from ddlcn.network import TOL, ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
+from ddlcn.presets import get_preset
 from ddlcn.svm import LinearSVM, SVMSettings, train
 
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_layers : int, default 2
         Dictionary layers. In the paper's form (`depth="augment"`) more than one only re-weights the atoms of the
         first (DESIGN 2.1); it costs nothing.
-    atoms_per_class : int, default 15
-        Atoms that layer 1 learns for every class (the paper's q).
+    atoms_per_class : int or "auto", default 15
+        Atoms that layer 1 learns for every class (the paper's q); "auto" means about 100 in all.
     dictionary_images : int, optional
         Training images per class from which layer 1 is learned (the paper's p), drawn at random; None means all.
     l1_radius : float, default 0.35
@@ -111,7 +113,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         n_layers: int = 2,
-        atoms_per_class: int = 15,
+        atoms_per_class: Any = 15,
         dictionary_images: int | None = None,
         l1_radius: float = 0.35,
         deep_atoms: Any = "auto",
@@ -151,6 +153,21 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> DDLCNClassifier:
+        """A classifier with settings that were measured (docs/depth.md): "paper", "fast" or "accurate".
+
+        Parameters
+        ----------
+        name : str
+            "paper": the published settings, those of the constructor. "fast": a micro-dictionary of about 100 atoms
+            and one residual layer; what most people should start from. "accurate": three patch sizes and tangents
+            beside the residual layer; several times slower.
+        **changes
+            Any parameter of the constructor, to have it otherwise than the preset has it.
+        """
+        return cls(**{**get_preset(name), **changes})
 
     def fit(self, images: Any, y: Any) -> DDLCNClassifier:
         """Learn the dictionaries and the classifier.
@@ -243,8 +260,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn_layer1(self, settings: dict[str, Any], named: Any, labels: Array, seeds: Any) -> Array:
         """The class-wise dictionary: (classes * atoms_per_class, m)."""
         by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, seeds[0])
-        show = self.verbose > 0
-        return learn_layer1(by_class, self.atoms_per_class, self.l1_radius, seeds[1], self.n_jobs, verbose=show)
+        n_atoms = resolve_atoms_per_class(self.atoms_per_class, len(by_class))
+        return learn_layer1(by_class, n_atoms, self.l1_radius, seeds[1], self.n_jobs, verbose=self.verbose > 0)
 
     def _learn_deeper(self, settings: dict[str, Any], layer1: Array, named: Any, seeds: Any) -> list[Array]:
         """The dictionaries of layers 2, 3, ..."""
@@ -266,7 +283,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
         n_layers = check_count("n_layers", self.n_layers)
-        check_count("atoms_per_class", self.atoms_per_class)
+        resolve_atoms_per_class(self.atoms_per_class, 2)
         if self.dictionary_images is not None:
             check_count("dictionary_images", self.dictionary_images)
         check_number("l1_radius", self.l1_radius, above=True)

@@ -47,7 +47,8 @@ def reproduce(
     if rows is not None:
         store.read_lines(rows)
     tasks = plan(experiment, store, seeds or None)
-    wanted = sum(seeds or cell.seeds for cell in experiment.cells)
+    # Two cells may show one run, by its two accuracies.
+    wanted = sum({cell.settings: seeds or cell.seeds for cell in experiment.cells}.values())
     left = sum(len(task.depths) for task in tasks)
     errors = Console(stderr=True)
     errors.print(f"{experiment.title}: {wanted} runs, {wanted - left} of them finished before, in {results}")

@@ -19,6 +19,8 @@ from ddlcn.dictionaries.learn import learn, learn_dictionary
 
 Array = NDArray[Any]
 
+# Atoms of layer 1 in all under "auto": what a micro-dictionary has on Caltech 101, one per class (docs/depth.md).
+_AUTO_LAYER1 = 100
 # Atoms of layer 2 under "auto": the published code's setting for digits (DESIGN section 2.4).
 _AUTO_LAYER2 = 32
 
@@ -106,6 +108,15 @@ def learn_deep_layers(
         below = learn_dictionary(below, size, l1_radius, random_state=seed).atoms
         layers.append(below)
     return layers
+
+
+def resolve_atoms_per_class(atoms_per_class: Any, n_classes: int) -> int:
+    """Atoms that layer 1 learns for each of `n_classes` classes: a number, or "auto" for about 100 in all."""
+    if isinstance(atoms_per_class, str) and atoms_per_class == "auto":
+        return -(-_AUTO_LAYER1 // n_classes)
+    if isinstance(atoms_per_class, str):
+        raise ValueError(f"atoms_per_class must be 'auto' or a whole number of at least 1; got {atoms_per_class!r}")
+    return check_count("atoms_per_class", atoms_per_class)
 
 
 def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int, depth: str = "augment") -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,8 +16,19 @@ Array = NDArray[Any]
 
 # The Gram route holds three n x n matrices: 600 MB at 5,000 images.
 MAX_GRAM_IMAGES = 5000
-# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then.
-HELD_BYTES = 2_000_000_000
+
+
+def _count_memory() -> int:
+    """Bytes of memory that the machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, and an image
+# is coded several times. A sixth of the memory, since the Gram matrix takes a copy by columns.
+HELD_BYTES = max(2_000_000_000, _count_memory() // 6)
 BLOCK_BYTES = 500_000_000
 BYTES_PER_NONZERO = 8
 

@@ -1,0 +1,30 @@
+"""Named settings of the classifier, chosen on folds of training images (docs/depth.md has the figures)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddlcn._validation import check_choice
+from ddlcn.features import DenseSIFT
+
+NAMES = ("paper", "fast", "accurate")
+
+# Photos are brought to at most 300 pixels; small pictures are enlarged, so that a few hundred patches fit on them.
+_SIDES = {"max_side": 300, "min_side": 96}
+# About 100 atoms, whose own codes say little: only what the residual layer makes of them is kept.
+_MICRO = {
+    "n_layers": 2, "depth": "residual", "atoms_per_class": "auto", "layer_weights": (0.0, 1.0),
+    "n_neighbors": 5, "beta": 0.05,
+}  # fmt: skip
+
+
+def get_preset(name: str) -> dict[str, Any]:
+    """Parameters of `DDLCNClassifier` under a name."""
+    check_choice("preset", name, NAMES)
+    if name == "paper":
+        return {}
+    if name == "fast":
+        sift = DenseSIFT(patch_size=24, step=6, **_SIDES)
+        return {**_MICRO, "deep_atoms": (64,), "pool_power": 0.5, "C": 3.0, "features": sift}
+    sift = DenseSIFT(patch_size=(16, 24, 32), step=6, **_SIDES)
+    return {**_MICRO, "deep_atoms": (128,), "tangents": 128, "C": 10.0, "features": sift}

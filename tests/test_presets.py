@@ -1,0 +1,36 @@
+"""Presets are parameters of the classifier, and what they promise can be fitted, saved and changed."""
+
+import numpy as np
+import pytest
+
+from ddlcn import DDLCNClassifier, load_model
+from ddlcn.presets import NAMES, get_preset
+
+
+def test_the_paper_is_the_constructor():
+    assert get_preset("paper") == {}
+    assert DDLCNClassifier.preset("paper").get_params() == DDLCNClassifier().get_params()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_recognises_and_travels(name, stripes, tmp_path):
+    images, labels = stripes
+    model = DDLCNClassifier.preset(name, random_state=0).fit(images[:30], labels[:30])
+    assert model.score(images[30:], labels[30:]) > 0.9
+    model.save(tmp_path / "m.ddlcn")
+    found = load_model(tmp_path / "m.ddlcn").decision_function(images)
+    assert np.array_equal(found, model.decision_function(images))
+
+
+def test_changes_go_before_the_preset():
+    assert DDLCNClassifier.preset("fast", C=7.0).C == 7.0
+
+
+def test_presets_do_not_share_objects():
+    one, other = (DDLCNClassifier.preset("fast") for _ in range(2))
+    assert one.features is not other.features
+
+
+def test_an_unknown_name():
+    with pytest.raises(ValueError, match="'paper', 'fast', 'accurate'"):
+        DDLCNClassifier.preset("furious")
