@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.svm import SVC, LinearSVC
 
-from ddlcn.svm import SVMSettings, fit_svm, gram_matrix
+from ddlcn.svm import LinearSVM, SVMSettings, fit_svm, gram_matrix
 
 
 def make_problem(n_classes: int, n: int = 90, n_columns: int = 400, seed: int = 0):
@@ -75,3 +75,12 @@ def test_threads_do_not_change_the_weights():
         one, two = (fit_svm(F, gram, y, SVMSettings(5, 1.0, "liblinear", np.ones(5)), n_jobs) for n_jobs in (1, 2))
         assert np.array_equal(one.coef, two.coef)
         assert np.array_equal(one.intercept, two.intercept)
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5])
+def test_decisions_are_the_product_however_dense_the_features(density):
+    rng = np.random.default_rng(0)
+    features = sparse.random_array((37, 60), density=density, format="csr", dtype=np.float32, rng=rng)
+    machine = LinearSVM(rng.normal(size=(4, 60)).astype(np.float32), rng.normal(size=4), False, 4)
+    expected = features.toarray() @ machine.coef.T + machine.intercept
+    np.testing.assert_allclose(machine.decide(features), expected, atol=1e-5)

@@ -25,6 +25,10 @@ from ddlcn._threads import map_threads
 
 Array = NDArray[Any]
 
+# From this share of nonzeros on a dense product is quicker: 101 classes, 374,000 columns of which a fifth are nonzero,
+# take 11 ms an image sparse and 2.3 ms dense, one thread. So many images are made dense at a time.
+DENSE_SHARE, DENSE_ROWS = 0.05, 16
+
 
 @dataclass(frozen=True)
 class SVMSettings:
@@ -48,12 +52,16 @@ class LinearSVM:
     pairwise: bool
     n_classes: int
 
+    def __post_init__(self) -> None:
+        # All weights of a column side by side: a sparse feature times the weights would else copy them all, every time.
+        object.__setattr__(self, "coef", np.asfortranarray(self.coef))
+
     def decide(self, features: Any) -> Array:
         """Decision values (n, classes), or (n,) for two classes.
 
         Pairwise: votes, with the sum of confidences to break ties, as scikit-learn's SVC does it.
         """
-        raw = np.asarray(features @ self.coef.T) + self.intercept  # (n, rows)
+        raw = _multiply(features, self.coef) + self.intercept  # (n, rows)
         if self.n_classes == 2:
             # libsvm's pair (0, 1) is positive for class 0, everybody else's single row for class 1.
             return -raw[:, 0] if self.pairwise else raw[:, 0]
@@ -66,6 +74,14 @@ class LinearSVM:
             confidence[:, a] += raw[:, row]
             confidence[:, b] -= raw[:, row]
         return np.asarray(votes + confidence / (3.0 * (np.abs(confidence) + 1.0)))
+
+
+def _multiply(features: Any, coef: Array) -> Array:
+    """features coef^T (n, rows), of a csr_array (n, columns). Features that are hardly sparse are made dense first."""
+    if features.nnz < DENSE_SHARE * features.shape[0] * features.shape[1]:
+        return np.asarray(features @ coef.T)
+    parts = [features[start : start + DENSE_ROWS].toarray() for start in range(0, features.shape[0], DENSE_ROWS)]
+    return np.concatenate([part @ coef.T for part in parts])
 
 
 def fit_svm(
@@ -91,7 +107,7 @@ def fit_svm(
         return _fit_libsvm(features, y, n_classes, C, weights)
     if gram is not None:
         dual = fit_dual(gram, y, n_classes, C, weights, n_jobs)
-        return LinearSVM(np.ascontiguousarray((features.T @ dual).T), dual.sum(axis=0), False, n_classes)
+        return LinearSVM((features.T @ dual).T, dual.sum(axis=0), False, n_classes)
     return _fit_liblinear(features, y, n_classes, C, weights, n_jobs)
 
 

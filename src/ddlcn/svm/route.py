@@ -83,11 +83,11 @@ def _train_streamed(
     n, n_classes = source.n_images, settings.n_classes
     gram = stream_gram(source.take, n, n_block)
     dual = fit_dual(gram, y, n_classes, settings.C, settings.weights, n_jobs).astype(np.float32)
-    coef = np.zeros((dual.shape[1], source.n_columns), np.float32)
+    weights = np.zeros((source.n_columns, dual.shape[1]), np.float32)
     for start in range(0, n, n_block):
         rows = slice(start, min(start + n_block, n))
-        coef += (source.take(rows).T @ dual[rows]).T
-    return Training(LinearSVM(coef, dual.sum(axis=0, dtype=np.float64), False, n_classes), None, gram)
+        weights += source.take(rows).T @ dual[rows]
+    return Training(LinearSVM(weights.T, dual.sum(axis=0, dtype=np.float64), False, n_classes), None, gram)
 
 
 def prefer_gram(n: int, n_nonzeros: int, n_classes: int) -> bool:
