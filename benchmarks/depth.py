@@ -140,6 +140,7 @@ def draw(costs: Sequence[Cost], what: str, name: str, path: Path) -> None:
     """Accuracy against a cost, one line without and one with a residual layer, as SVG."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": what, "font.size": 11}):
         figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -155,6 +156,11 @@ def draw(costs: Sequence[Cost], what: str, name: str, path: Path) -> None:
                 offset = (6, -13) if n_layers == 1 else (-4, 8)
                 axis.annotate(str(cost.atoms_per_class), (a, b), offset, textcoords="offset points", color=colour)
         axis.set_xscale("log")
+        axis.margins(0.1)
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_locator(LogLocator(subs=(1,) if high > 50 * low else (1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlabel(name)
         axis.set_ylabel("mean over classes, %")
         axis.set_title("Caltech 101, 30 per class; the numbers are atoms per class", fontsize=11, loc="left")
