@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ddlcn.datasets import Dataset, load_dataset
 from ddlcn.dictionaries import learn_layer1, learn_residual_layers, resolve_deep_atoms
 from ddlcn.experiments.catalogue import Cell, load_experiment
 from ddlcn.experiments.measure import make_network
+from ddlcn.experiments.run import L1_RADIUS
 from ddlcn.experiments.store import Row, read_rows
 from ddlcn.features import DenseSIFT, Descriptors, describe_by_class, sample_descriptors
 from ddlcn.network import TOL, Network
@@ -69,18 +70,18 @@ def cells_to_measure() -> list[Cell]:
 
 def build(cell: Cell, data: Dataset, features: DenseSIFT) -> Network:
     """The network of a cell, its descriptors at hand; dictionaries from a few images of every class."""
-    settings = replace(cell.settings, quick=False)
+    settings = cell.settings
     chosen = np.concatenate([np.flatnonzero(data.labels == c)[:LEARNED_FROM] for c in range(len(data.class_names))])
     named = [(data.image_names[i], data.images[i]) for i in chosen]
     seeds = np.random.SeedSequence(0).spawn(4)
     by_class = describe_by_class(features, named, data.labels[chosen], None, seeds[0])
-    layer1 = learn_layer1(by_class, settings.atoms_per_class, 0.35, seeds[1])
+    layer1 = learn_layer1(by_class, settings.atoms_per_class, L1_RADIUS, seeds[1])
     layers = [layer1]
     if settings.n_layers > 1:
         n = settings.n_layers
         sizes = resolve_deep_atoms(settings.deep_atoms or "auto", n, len(layer1), settings.depth)
         sample = sample_descriptors(features, named, seeds[2])
-        how = ((settings.beta,) * n, (settings.n_neighbors,) * n, TOL, 0.35, seeds[3])
+        how = ((settings.beta,) * n, (settings.n_neighbors,) * n, TOL, L1_RADIUS, seeds[3])
         layers += learn_residual_layers(layer1, sample, sizes, *how)
     return make_network(settings, layers, AtHand())  # type: ignore[arg-type]
 

@@ -75,3 +75,12 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     elif random_state is not None:
         random_state = check_count("random_state", random_state, minimum=0)
     return np.random.SeedSequence(random_state)
+
+
+def check_per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
+    """One value for all layers, or a tuple with one per layer."""
+    if not isinstance(value, tuple | list):
+        return (value,) * n_layers
+    if len(value) != n_layers:
+        raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
+    return tuple(value)

@@ -16,8 +16,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ddlcn._threads import count_threads
-from ddlcn._validation import check_choice, check_count, check_number, seed_sequence
+from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
 from ddlcn.calibration import Calibrator
+from ddlcn.coding.residual import check_layer_weights
 from ddlcn.coding.tangents import TangentModel
 from ddlcn.dictionaries import (
     learn_deep_layers,
@@ -295,12 +296,12 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         count_threads(self.n_jobs)
         return {
             "depth": self.depth,
-            "layer_weights": _check_layer_weights(self.layer_weights, self.depth, n_layers),
+            "layer_weights": check_layer_weights(self.layer_weights, self.depth, n_layers),
             "features": _resolve_features(self.features),
-            "betas": tuple(check_number("beta", beta) for beta in _per_layer("beta", self.beta, n_layers)),
+            "betas": tuple(check_number("beta", beta) for beta in check_per_layer("beta", self.beta, n_layers)),
             "n_neighbors": tuple(
                 None if k is None else check_count("n_neighbors", k)
-                for k in _per_layer("n_neighbors", self.n_neighbors, n_layers)
+                for k in check_per_layer("n_neighbors", self.n_neighbors, n_layers)
             ),
             "pyramid": check_pyramid(self.pyramid),
             "pool_power": check_number("pool_power", self.pool_power, above=True),
@@ -350,29 +351,6 @@ def _spawn_seeds(random_state: Any) -> tuple[np.random.SeedSequence, ...]:
     """Seeds for dictionary images, layer 1, deeper layers, the descriptors that those see, tangents, calibration."""
     images, layer1, deeper, calibration, sample, tangents = seed_sequence(random_state).spawn(6)
     return images, layer1, deeper, sample, tangents, calibration
-
-
-def _per_layer(name: str, value: Any, n_layers: int) -> tuple[Any, ...]:
-    """One value for all layers, or a tuple with one per layer."""
-    if not isinstance(value, tuple | list):
-        return (value,) * n_layers
-    if len(value) != n_layers:
-        raise ValueError(f"{name} has {len(value)} values for {n_layers} layers: pass one value, or one per layer")
-    return tuple(value)
-
-
-def _check_layer_weights(weights: Any, depth: str, n_layers: int) -> tuple[float, ...] | None:
-    """One factor per layer, or None."""
-    if weights is None:
-        return None
-    if depth != "residual":
-        raise ValueError('layer_weights are for depth="residual": augmented layers have the weights of DESIGN 2.1')
-    if not isinstance(weights, tuple | list):
-        raise ValueError(f"layer_weights must be a tuple with one number per layer; got {weights!r}")
-    factors = tuple(check_number("layer_weights", weight) for weight in _per_layer("layer_weights", weights, n_layers))
-    if not any(factors):
-        raise ValueError(f"layer_weights {weights!r} leave no layer in the feature: give one a weight above zero")
-    return factors
 
 
 def _resolve_features(features: Any) -> Any:

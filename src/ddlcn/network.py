@@ -172,35 +172,24 @@ class Network(ForwardPass):
     ) -> None:
         self._dictionaries = dictionaries
         self._depth = depth
+        coder: Any
+        plus: Array
+        minus: Array | None
+        if depth == "residual":
+            coder = ResidualCoder(dictionaries, betas, n_neighbors, TOL, engine)
+            plus, minus = np.ones(coder.n_atoms), None
+            for columns, weight in zip(coder.layer_columns, layer_weights or (), strict=False):
+                plus[columns] = weight
+        else:
+            coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
+            self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
+            P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
+            plus, minus = np.sqrt(P), np.sqrt(N)
+        super().__init__(features, coder, plus, minus, pyramid, pool_power, engine)
         self._tangents = None
-        self._prepare_layers(dictionaries, layer_weights, features, betas, n_neighbors, pyramid, pool_power, engine)
         if tangents is not None:
             self._tangents = Tangents(tangents, betas[0], n_neighbors[0], TOL, engine)
             self.n_columns += count_cells(pyramid) * self._tangents.n_columns_per_cell
-
-    def _prepare_layers(
-        self,
-        dictionaries: Sequence[Array],
-        layer_weights: Sequence[float] | None,
-        features: Any,
-        betas: Sequence[float],
-        n_neighbors: Sequence[int | None],
-        pyramid: tuple[int, ...],
-        pool_power: float,
-        engine: str,
-    ) -> None:
-        """The coder and the weights of the pooled codes."""
-        if self._depth == "residual":
-            residual = ResidualCoder(dictionaries, betas, n_neighbors, TOL, engine)
-            plus = np.ones(residual.n_atoms)
-            for columns, weight in zip(residual.layer_columns, layer_weights or (), strict=False):
-                plus[columns] = weight
-            super().__init__(features, residual, plus, None, pyramid, pool_power, engine)
-            return
-        coder = LocalityCoder(dictionaries[0], betas[0], n_neighbors[0], TOL, engine)
-        self._deep_codes = encode_layers(dictionaries, betas, n_neighbors, TOL, n_jobs=1)
-        P, N = path_weights(self._deep_codes, len(dictionaries[0]), pool_power)
-        super().__init__(features, coder, np.sqrt(P), np.sqrt(N), pyramid, pool_power, engine)
 
     def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
         of_layers = super()._pool(X, cells, starts)

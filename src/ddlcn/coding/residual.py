@@ -21,10 +21,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn._validation import check_number, check_per_layer
 from ddlcn.coding.locality import CodeBlock, LocalityCoder
 from ddlcn.engines import get_engine
 
 Array = NDArray[Any]
+
+
+def check_layer_weights(weights: Any, depth: str, n_layers: int) -> tuple[float, ...] | None:
+    """One factor per layer, or None."""
+    if weights is None:
+        return None
+    if depth != "residual":
+        raise ValueError('layer_weights are for depth="residual": augmented layers have the weights of DESIGN 2.1')
+    if not isinstance(weights, tuple | list):
+        raise ValueError(f"layer_weights must be a tuple with one number per layer; got {weights!r}")
+    factors = tuple(
+        check_number("layer_weights", weight) for weight in check_per_layer("layer_weights", weights, n_layers)
+    )
+    if not any(factors):
+        raise ValueError(f"layer_weights {weights!r} leave no layer in the feature: give one a weight above zero")
+    return factors
 
 
 class _Residuals(NamedTuple):

@@ -80,8 +80,8 @@ def _multiply(features: Any, coef: Array) -> Array:
     """features coef^T (n, rows), of a csr_array (n, columns). Features that are hardly sparse are made dense first."""
     if features.nnz < DENSE_SHARE * features.shape[0] * features.shape[1]:
         return np.asarray(features @ coef.T)
-    parts = [features[start : start + DENSE_ROWS].toarray() for start in range(0, features.shape[0], DENSE_ROWS)]
-    return np.concatenate([part @ coef.T for part in parts])
+    starts = range(0, features.shape[0], DENSE_ROWS)
+    return np.concatenate([features[start : start + DENSE_ROWS].toarray() @ coef.T for start in starts])
 
 
 def fit_svm(
