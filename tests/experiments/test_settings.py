@@ -51,3 +51,13 @@ def test_settings_that_came_later_do_not_rename_older_runs():
     residual = Settings("mnist", depth="residual", deep_atoms=(32, 16))
     assert Settings.from_table(residual.to_table()) == residual
     assert residual.make_key(0) != Settings("mnist").make_key(0)
+
+
+def test_neighbours_of_deeper_layers():
+    assert Settings("mnist", n_neighbors=5, beta=0.1).list_coding(3) == ((0.1,) * 3, (5, 5, 5))
+    settings = Settings("mnist", n_neighbors=5, deep_neighbors=(3, 2), depth="residual")
+    assert settings.list_coding(3)[1] == (5, 3, 2)
+    assert settings.list_coding(2)[1] == (5, 3)
+    with pytest.raises(ValueError, match="deep_neighbors has 2 values for 3"):
+        settings.list_coding(4)
+    assert Settings.from_table(settings.to_table()) == settings

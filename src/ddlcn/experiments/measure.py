@@ -54,9 +54,8 @@ def make_network(
 ) -> Network:
     """The network that settings describe."""
     n = settings.n_layers
-    betas, k = (settings.beta,) * n, (settings.n_neighbors,) * n
     weights = settings.layer_weights[:n] or None
-    how = (settings.depth, weights, features, betas, k, PYRAMID, settings.pool_power, "auto")
+    how = (settings.depth, weights, features, *settings.list_coding(n), PYRAMID, settings.pool_power, "auto")
     return Network(dictionaries, *how, tangents=tangents)
 
 

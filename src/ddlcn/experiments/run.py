@@ -136,8 +136,7 @@ def run_depths(
         if settings.layer == "filters":
             F = shared
         else:
-            k, beta = (settings.n_neighbors,) * depth, (settings.beta,) * depth
-            P, N = path_weights(encode_layers(dictionaries, beta, k, TOL, 1), len(layer1), settings.pool_power)
+            P, N = path_weights(encode_layers(dictionaries, *settings.list_coding(depth), TOL, 1), len(layer1), settings.pool_power)
             F = reweigh(shared, np.sqrt(P), np.sqrt(N))
         say(f"depth {depth}: classifier")
         yield judge_held(own, trial, forward, F)
@@ -151,8 +150,8 @@ def _stack(layer1: Array, settings: Settings, depth: int, seed: np.random.SeedSe
         return [layer1, *learn_deep_layers(layer1, sizes, L1_RADIUS, fresh)]
     sample_seed, learn_seed = fresh.spawn(2)
     sample = sample_descriptors(trial.features, trial.take(trial.split.train), sample_seed)
-    k, beta = (settings.n_neighbors,) * depth, (settings.beta,) * depth
-    return [layer1, *learn_residual_layers(layer1, sample, sizes, beta, k, TOL, L1_RADIUS, learn_seed, trial.n_jobs)]
+    how = (*settings.list_coding(depth), TOL, L1_RADIUS, learn_seed, trial.n_jobs)
+    return [layer1, *learn_residual_layers(layer1, sample, sizes, *how)]
 
 
 def _take_tangents(settings: Settings, seed: np.random.SeedSequence, trial: Trial) -> TangentModel:

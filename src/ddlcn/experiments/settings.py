@@ -21,7 +21,7 @@ RULES = ("clean", "published")
 MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
 # Settings that came later, and what they were before: left out where they are the same, so that older runs keep their
 # names and are not made again.
-LATER = {"depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0}
+LATER = {"depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0, "deep_neighbors": ()}
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Settings:
         The exact coder, or LLC's l2 form.
     n_neighbors : int or None
         None: all atoms.
+    deep_neighbors : tuple of int
+        The same of layers 2, 3, ...; empty: as layer 1.
     beta : float
     patch_size : tuple of int
     step : int
@@ -90,6 +92,7 @@ class Settings:
     layer_weights: tuple[float, ...] = ()
     border: int = 0
     tangents: int = 0
+    deep_neighbors: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -108,7 +111,7 @@ class Settings:
         values: dict[str, Any] = {
             name: None if name in MAY_BE_ALL and value == "all" else value for name, value in table.items()
         }
-        for name in ("patch_size", "deep_atoms", "layer_weights"):
+        for name in ("patch_size", "deep_atoms", "layer_weights", "deep_neighbors"):
             if name in values:
                 sizes = values[name]
                 values[name] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
@@ -121,6 +124,13 @@ class Settings:
             if table[name] == usual:
                 del table[name]
         return {name: "all" if name in MAY_BE_ALL and value is None else value for name, value in table.items()}
+
+    def list_coding(self, n_layers: int) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
+        """beta and k of layers 1, 2, ..., n_layers."""
+        deep = self.deep_neighbors or (self.n_neighbors,) * (n_layers - 1)
+        if len(deep) < n_layers - 1:
+            raise ValueError(f"deep_neighbors has {len(deep)} values for {n_layers - 1} deeper layers")
+        return (self.beta,) * n_layers, (self.n_neighbors, *deep[: n_layers - 1])
 
     def make_key(self, seed: int) -> str:
         """What a run is called in the store."""

@@ -227,6 +227,8 @@ def _fit_liblinear(
 ) -> LinearSVM:
     from sklearn.svm import LinearSVC
 
+    features = features.astype(np.float64)  # liblinear's own number: one copy for all classes, instead of one for each
+
     def fit_row(row: int) -> tuple[Array, float]:
         own = 1 if n_classes == 2 else row
         class_weight = {1: weights[own], -1: weights[1 - own] if n_classes == 2 else 1.0}
