@@ -136,7 +136,8 @@ def run_depths(
         if settings.layer == "filters":
             F = shared
         else:
-            P, N = path_weights(encode_layers(dictionaries, *settings.list_coding(depth), TOL, 1), len(layer1), settings.pool_power)
+            deep_codes = encode_layers(dictionaries, *settings.list_coding(depth), TOL, 1)
+            P, N = path_weights(deep_codes, len(layer1), settings.pool_power)
             F = reweigh(shared, np.sqrt(P), np.sqrt(N))
         say(f"depth {depth}: classifier")
         yield judge_held(own, trial, forward, F)
