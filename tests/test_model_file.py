@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,3 +149,12 @@ def test_others_may_read_the_file(path):
     plain = path.with_name("plain")
     plain.write_bytes(b"")
     assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_model_of_format_1_loads_and_decides_as_it_did(stripes):
+    """Written by ddlcn 0.1.0 before format 2 was; the figures were printed then."""
+    model = load_model(Path(__file__).parent / "models" / "format1.ddlcn")
+    expected = [[0.78269, -0.9083, -0.85326], [-0.92619, 0.87481, -0.92671]]
+    np.testing.assert_allclose(model.decision_function(stripes[0][30:32]), expected, atol=1e-4)
+    assert model.score(stripes[0][30:], stripes[1][30:]) == 1.0
+    np.testing.assert_allclose(model.predict_proba(stripes[0][30:32]).max(axis=1), 1.0, atol=1e-3)

@@ -37,6 +37,8 @@ from ddlcn.svm import LinearSVM, SVMSettings, train
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from ddlcn.explain import Explanation
+
 Array = NDArray[Any]
 
 
@@ -230,6 +232,18 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._get_network().transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
+
+    def explain(self, image: Any) -> Explanation:
+        """Why one image is taken for what it is: its decision values, split exactly among its patches.
+
+        Returns
+        -------
+        explanation : Explanation
+            `.ranking`, `.of(label)`, `.heat_map(label)`, `.top_atoms(label)`; see `ddlcn.explain`.
+        """
+        from ddlcn.explain import explain
+
+        return explain(self, image)
 
     def reconstruct(self, images: Any) -> list[list[Array]]:
         """Each layer's approximation of the descriptors (the paper's y', y'', ...).

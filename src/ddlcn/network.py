@@ -22,7 +22,7 @@ from ddlcn.coding.locality import BLOCK
 from ddlcn.coding.residual import ResidualCoder
 from ddlcn.coding.tangents import TangentModel, Tangents
 from ddlcn.features import Descriptors, describe
-from ddlcn.pooling import assign_cells, count_cells, pool
+from ddlcn.pooling import assign_cells, attribute, count_cells, pool
 
 Array = NDArray[Any]
 # What an image is called in messages, and the image: a path, an array, a PIL image.
@@ -62,7 +62,7 @@ class ForwardPass:
         pool_power: float,
         engine: str,
     ) -> None:
-        self._features = features
+        self.features = features
         self._coder = coder
         self._plus, self._minus = plus, minus
         self._pyramid = pyramid
@@ -83,7 +83,7 @@ class ForwardPass:
         return stack.finish()
 
     def _features_of_batch(self, batch: list[NamedImage]) -> Any:
-        described = [describe(self._features, name, image) for name, image in batch]
+        described = [describe(self.features, name, image) for name, image in batch]
         X = np.concatenate([self._values(d) for d in described])
         cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
         return self._pool(X, cells, np.cumsum([0] + [len(d) for d in described]))
@@ -92,6 +92,19 @@ class ForwardPass:
         """Features (images, n_columns) of the images whose descriptors X (n, m) begin at `starts`."""
         weights = (self._plus, self._minus)
         return pool(self._encode(X), cells, starts, self._pyramid, *weights, self._pool_power, self._engine)
+
+    def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
+        """The descriptors of one image, and its feature split among them: csr_array (patches, n_columns).
+
+        The sum of the rows is the feature.
+        """
+        described = describe(self.features, name, image)
+        cells = assign_cells(described.xy, described.image_shape, self._pyramid)
+        return described, self._attribute(self._values(described), cells)
+
+    def _attribute(self, X: Array, cells: NDArray[np.int32]) -> Any:
+        weights = (self._plus, self._minus)
+        return attribute(self._encode(X), cells, self._pyramid, *weights, self._pool_power, self._engine)
 
     def _values(self, descriptors: Descriptors) -> Array:
         found, learned = descriptors.values.shape[1], self._coder.n_dimensions
@@ -198,11 +211,33 @@ class Network(ForwardPass):
         of_tangents = self._tangents.pool(X, cells, starts, count_cells(self._pyramid))
         return sparse.hstack([of_layers, of_tangents], format="csr") * np.float32(np.sqrt(0.5))
 
+    def _attribute(self, X: Array, cells: NDArray[np.int32]) -> Any:
+        of_layers = super()._attribute(X, cells)
+        if self._tangents is None:
+            return of_layers
+        of_tangents = self._tangents.attribute(X, cells, count_cells(self._pyramid))
+        return sparse.hstack([of_layers, of_tangents], format="csr") * np.float32(np.sqrt(0.5))
+
+    def list_atoms(self) -> NDArray[np.intp]:
+        """The atom behind every column of the feature (n_columns,): of layer 1 or, numbered on, of the tangents."""
+        n_layer1 = len(self._dictionaries[0])
+        of_code = np.arange(self._coder.n_atoms)
+        if self._depth == "residual":
+            for columns, atoms in zip(self._coder.layer_columns, self._dictionaries, strict=True):
+                n_each = 1 if columns.start == 0 else len(atoms)
+                of_code[columns] = np.arange(columns.stop - columns.start) // n_each
+        n_cells = count_cells(self._pyramid)
+        atoms = np.tile(of_code, (1 if self._minus is None else 2) * n_cells)
+        if self._tangents is None:
+            return atoms
+        n_atoms, n_directions = self._tangents.shape
+        return np.concatenate([atoms, np.tile(n_layer1 + np.repeat(np.arange(n_atoms), n_directions), n_cells)])
+
     def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
         """Yield, per image, each layer's approximation (patches, m) of its descriptors."""
 
         def approximate(named_image: NamedImage) -> list[Array]:
-            values = self._values(describe(self._features, *named_image))
+            values = self._values(describe(self.features, *named_image))
             if self._depth == "residual":
                 return list(self._coder.reconstruct(values))
             codes = self._encode(values)

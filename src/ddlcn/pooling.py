@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ddlcn._sparse import make_csr
 from ddlcn._validation import check_count
@@ -101,6 +102,41 @@ def pool(
     )  # fmt: skip
     n_values = int(ends[-1])
     return make_csr(values[:n_values], columns[:n_values], ends, (n_images, n_columns))
+
+
+def attribute(
+    codes: CodeBlock,
+    cells: NDArray[np.int32],
+    pyramid: tuple[int, ...],
+    plus: NDArray[np.float64],
+    minus: NDArray[np.float64] | None,
+    power: float = 1.0,
+    engine: str = "auto",
+) -> Any:
+    """Split the feature of one image among its descriptors: a pooled value belongs to the one that it comes from.
+
+    Parameters are those of `pool`, of one image with n descriptors; of several with the same code the first counts.
+
+    Returns
+    -------
+    parts : csr_array (n, columns), float32
+        One nonzero for every nonzero of the feature; the sum of the rows is the feature.
+    """
+    feature = pool(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power, engine)
+    used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]  # (n, width)
+    patch, _ = np.nonzero(used)
+    atom, z = codes.indices[used].astype(np.int64), codes.values[used]
+    owner = np.empty(len(feature.indices), np.intp)
+    n_cells = count_cells(pyramid)
+    for half in range(1 if minus is None else 2):
+        for level in range(len(pyramid)):
+            columns = (half * n_cells + cells[patch, level]) * len(plus) + atom
+            strongest = np.lexsort((patch, -z if half == 0 else z, columns))
+            columns, first = np.unique(columns[strongest], return_index=True)
+            # Not every column of a code is in the feature: where the largest code is negative, zero is larger.
+            here = np.isin(feature.indices, columns)
+            owner[here] = patch[strongest[first[np.searchsorted(columns, feature.indices[here])]]]
+    return sparse.csr_array((feature.data, (owner, feature.indices)), shape=(len(cells), feature.shape[1]))
 
 
 def reweigh(features: Any, plus: NDArray[np.float64], minus: NDArray[np.float64]) -> Any:

@@ -75,6 +75,7 @@ class Tangents:
 
     Attributes
     ----------
+    shape : (D, directions)
     n_columns_per_cell : int
         D * directions.
     """
@@ -83,6 +84,7 @@ class Tangents:
         self._model = model
         self._coder = LocalityCoder(model.atoms, beta, n_neighbors, tol, engine)
         self._engine = get_engine(engine)
+        self.shape = model.means.shape
         self.n_columns_per_cell = model.means.size
 
     def pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64], n_cells: int) -> Any:
@@ -122,3 +124,37 @@ class Tangents:
         features = (np.sign(tangents) * np.sqrt(np.abs(tangents))).reshape(len(starts) - 1, -1)
         lengths = np.linalg.norm(features, axis=1, keepdims=True)
         return sparse.csr_array((features / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32))
+
+    def attribute(self, X: Array, cells: NDArray[np.int32], n_cells: int) -> Any:
+        """Split the feature of one image among its descriptors.
+
+        A number of the feature is the root of a sum over descriptors, so it belongs to those that pull to its side,
+        each according to its part of their sum.
+
+        Parameters are those of `pool`, of one image with n descriptors.
+
+        Returns
+        -------
+        parts : csr_array (n, n_cells * D * directions), float32
+            The sum of the rows is the feature.
+        """
+        model = self._model
+        feature = self.pool(X, cells, np.array([0, len(X)]), n_cells).toarray()[0]
+        unit = to_length_one(X, model.floor)
+        Y = (unit - model.centre) @ model.basis
+        blocks = [self._coder.encode_block(unit[begin : begin + BLOCK]) for begin in range(0, len(X), BLOCK)]
+        indices, values, counts = (np.concatenate([block[part] for block in blocks]) for part in range(3))
+        patch, slot = np.nonzero((np.arange(indices.shape[1]) < counts[:, None]) & (values > 0.0))
+        atom, z = indices[patch, slot], values[patch, slot]
+        pulls = z[:, None] * (Y[patch] - model.means[atom])  # (uses, directions)
+        n_directions = pulls.shape[1]
+        parts = sparse.csr_array((len(X), len(feature)), dtype=np.float32)
+        for level in range(cells.shape[1]):
+            first = (cells[patch, level].astype(np.int64) * len(model.atoms) + atom) * n_directions
+            columns = first[:, None] + np.arange(n_directions)
+            along = np.maximum(pulls * np.sign(feature[columns]), 0.0)
+            sums = np.bincount(columns.ravel(), along.ravel(), minlength=len(feature))
+            shares = along / np.where(sums > 0.0, sums, 1.0)[columns] * feature[columns]
+            rows = np.repeat(patch, n_directions)
+            parts = parts + sparse.csr_array((shares.ravel(), (rows, columns.ravel())), shape=parts.shape)
+        return parts.astype(np.float32)

@@ -209,7 +209,8 @@ def describe_grey(grey: GreyImage, patch_sizes: tuple[int, ...], step: int) -> D
         xy[start:stop, 0] = np.tile(np.array(lefts) + (size - 1) / 2, len(tops))
         xy[start:stop, 1] = np.repeat(np.array(tops) + (size - 1) / 2, len(lefts))
         start = stop
-    return Descriptors(values, xy, (height, width))
+    sizes = np.repeat(np.array(patch_sizes, np.float32), [len(tops) * len(lefts) for tops, lefts in grids])
+    return Descriptors(values, xy, (height, width), sizes)
 
 
 def place_grid(side: int, patch_size: int, step: int) -> range:

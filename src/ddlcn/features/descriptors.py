@@ -23,11 +23,14 @@ class Descriptors:
         Centre of each patch, (x, y) in pixels, 0-based: the top left pixel is (0, 0).
     image_shape : tuple (H, W)
         Size of the image that the positions refer to, after resizing.
+    sizes : ndarray of shape (n,), float32, optional
+        Side of each patch in pixels, for drawing; None where patches have no size.
     """
 
     values: NDArray[np.float32]
     xy: NDArray[np.float32]
     image_shape: tuple[int, int]
+    sizes: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.xy.shape != (len(self.values), 2):
@@ -35,6 +38,8 @@ class Descriptors:
                 f"Descriptors needs values of shape (n, m) and xy of shape (n, 2); "
                 f"got {self.values.shape} and {self.xy.shape}"
             )
+        if self.sizes is not None and self.sizes.shape != (len(self.values),):
+            raise ValueError(f"Descriptors needs sizes of shape ({len(self.values)},); got {self.sizes.shape}")
         if len(self.image_shape) != 2:
             raise ValueError(f"Descriptors needs image_shape = (H, W); got {self.image_shape!r}")
 

@@ -1,0 +1,152 @@
+"""Why: one image's decision in, split exactly among its patches out.
+
+The decision is linear in the feature, and every number of the feature comes from known patches, so
+
+    decision value of a class  =  intercept  +  sum over patches of contributions,
+
+not as an approximation around the image, as gradients would give it, but as an identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ddlcn.features import name_images
+
+if TYPE_CHECKING:
+    from ddlcn.classifier import DDLCNClassifier
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class AtomShare:
+    """What one atom gave to a class's decision value.
+
+    Attributes
+    ----------
+    atom : int
+        Number of the atom: of layer 1, or, from its size on, of the tangents' shared dictionary.
+    learned_from : label or None
+        The class whose images the atom was learned from; None for a shared one.
+    contribution : float
+    patch : int
+        The patch through which it gave most.
+    """
+
+    atom: int
+    learned_from: Any
+    contribution: float
+    patch: int
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """One image's decision, split among its patches.
+
+    Attributes
+    ----------
+    classes : ndarray (n_classes,)
+    scores : ndarray (n_classes,)
+        Decision values.
+    intercept : ndarray (n_classes,)
+        The part of each that does not depend on the image.
+    contributions : ndarray (patches, n_classes)
+        The rest: `contributions.sum(axis=0) + intercept` are the scores.
+    xy : ndarray (patches, 2); sizes : ndarray (patches,)
+        Centres and sides of the patches, in pixels of the image as it was described.
+    image_shape : (H, W)
+        Of the image as it was described.
+    margin : int
+        Pixels by which it was continued on every side before.
+    """
+
+    classes: Array
+    scores: Array
+    intercept: Array
+    contributions: Array
+    xy: Array
+    sizes: Array
+    image_shape: tuple[int, int]
+    margin: int
+    _parts: Any  # csr_array (patches, columns): the feature, split
+    _weights: Array  # (n_classes, columns)
+    _atoms: Array  # (columns,)
+    _n_layer1: int
+
+    @property
+    def ranking(self) -> Array:
+        """The classes, best first: the winner, the runner-up, ..."""
+        return np.asarray(self.classes[np.argsort(-self.scores, kind="stable")])
+
+    def of(self, label: Any) -> Array:
+        """The contributions to one class: ndarray (patches,)."""
+        return np.asarray(self.contributions[:, self._find(label)])
+
+    def heat_map(self, label: Any) -> Array:
+        """Where the picture speaks for a class (above zero) and where against it: ndarray (H, W) of the picture.
+
+        Every patch spreads its contribution evenly over its pixels, so the sum over all pixels is that of the
+        contributions (less what falls on the margin).
+        """
+        height, width = self.image_shape
+        # Corners only, then running sums: a patch costs four additions, however large it is.
+        corners = np.zeros((height + 1, width + 1))
+        half = (self.sizes - 1) / 2
+        left = np.clip(np.round(self.xy[:, 0] - half), 0, width - 1).astype(int)
+        top = np.clip(np.round(self.xy[:, 1] - half), 0, height - 1).astype(int)
+        right, bottom = (
+            np.minimum(left + self.sizes.astype(int), width),
+            np.minimum(top + self.sizes.astype(int), height),
+        )
+        each = self.of(label) / ((right - left) * (bottom - top))
+        for rows, columns, sign in ((top, left, 1), (top, right, -1), (bottom, left, -1), (bottom, right, 1)):
+            np.add.at(corners, (rows, columns), sign * each)
+        heat = corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
+        return heat[self.margin : height - self.margin, self.margin : width - self.margin]
+
+    def top_atoms(self, label: Any, n: int = 5) -> list[AtomShare]:
+        """The atoms that gave most to a class's decision value, the largest first."""
+        weighted = self._parts.multiply(self._weights[self._find(label)][None, :]).tocoo()
+        used, of_used = np.unique(self._atoms[weighted.col], return_inverse=True)
+        totals = np.bincount(of_used, weighted.data)
+        per_class = self._n_layer1 // len(self.classes)
+        shares = []
+        for i in np.argsort(-totals, kind="stable")[:n].tolist():
+            own, atom = of_used == i, int(used[i])
+            patches = np.bincount(weighted.row[own], weighted.data[own])
+            learned_from = self.classes[atom // per_class] if atom < self._n_layer1 else None
+            shares.append(AtomShare(atom, learned_from, float(totals[i]), int(patches.argmax())))
+        return shares
+
+    def _find(self, label: Any) -> int:
+        found = np.flatnonzero(self.classes == label)
+        if len(found) == 0:
+            raise ValueError(f"{label!r} is none of the classes {', '.join(map(repr, self.classes.tolist()))}")
+        return int(found[0])
+
+
+def explain(model: DDLCNClassifier, image: Any) -> Explanation:
+    """Split the decision of a fitted classifier about one image among its patches; see `Explanation`."""
+    check_is_fitted(model)
+    if model.svm == "libsvm":
+        raise ValueError('svm="libsvm" decides by votes, which cannot be split: fit with svm="liblinear" to explain')
+    ((name, image),) = name_images([image])
+    network = model._get_network()
+    described, parts = network.attribute(name, image)
+    weights, intercept = model.coef_, np.atleast_1d(model.intercept_)
+    if len(model.classes_) == 2:  # one row, for the second class
+        weights, intercept = np.concatenate([-weights, weights]), np.concatenate([-intercept, intercept])
+    contributions = np.asarray(parts @ weights.T, np.float64)
+    sizes = np.ones(len(described)) if described.sizes is None else described.sizes
+    scores = contributions.sum(axis=0) + intercept
+    return Explanation(
+        model.classes_, scores, np.asarray(intercept), contributions, described.xy, sizes, described.image_shape,
+        int(getattr(network.features, "border", 0)), parts, weights, network.list_atoms(),
+        len(model.dictionaries_[0]),
+    )  # fmt: skip
