@@ -359,3 +359,16 @@ def test_verbose_speaks_on_standard_error_only(split, capsys):
     assert "coding images" in err
     small(verbose=0).fit(split[0], split[1])
     assert capsys.readouterr().err == ""
+
+
+def test_images_of_no_class_are_rejected_on_request(stripes):
+    """Trained on two kinds of stripes, the third kind is unknown, and so is noise."""
+    images, labels = stripes
+    known = labels != "aslant"
+    model = DDLCNClassifier(2, 3, random_state=0).fit(images[known][:28], labels[known][:28])
+    own = model.predict(images[known][28:], reject=True)
+    assert np.mean(own == labels[known][28:]) > 0.7
+    noise = np.random.default_rng(0).random((20, 32, 32))
+    strange = model.predict(np.concatenate([images[~known], noise]), reject=True)
+    assert np.mean(np.equal(strange, None)) > 0.7
+    assert None not in model.predict(noise)

@@ -33,6 +33,7 @@ def test_round_trip(model, path, stripes):
     assert np.array_equal(again.decision_function(images), model.decision_function(images))
     assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
     assert np.array_equal(again.predict(images), model.predict(images))
+    assert np.array_equal(again.predict(images, reject=True), model.predict(images, reject=True))
     assert again.predict(images).dtype == model.classes_.dtype
     ours, theirs = (m.get_params() for m in (again, model))
     assert {**ours, "features": None} == {**theirs, "features": None}
@@ -102,9 +103,25 @@ def test_a_file_with_a_part_missing(path):
     arrays = load_file(path)
     _, header = model_file._read(path)
     del arrays["dictionary2"]
+    header = {**header, "checksum": model_file._checksum(arrays, header)}
     save_file(arrays, path, {"ddlcn": json.dumps(header)})
     with pytest.raises(ModelFileError, match="not a complete"):
         load_model(path)
+
+
+def test_an_altered_file(path):
+    content = bytearray(path.read_bytes())
+    for position in (-1, len(content) // 2, content.index(b"across")):
+        altered = content.copy()
+        altered[position] ^= 1
+        path.write_bytes(altered)
+        with pytest.raises(ModelFileError, match=r"stripes\.ddlcn was altered or damaged"):
+            load_model(path)
+
+
+def test_what_is_known_about_the_training_travels(model, path):
+    again = load_model(path)
+    assert again.card_ == model.card_ == {"images_per_class": [10, 10, 10]}
 
 
 def test_a_crash_leaves_the_old_file(model, path, monkeypatch):

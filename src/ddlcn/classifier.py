@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
-from ddlcn.calibration import Calibrator
+from ddlcn.calibration import Calibration, Calibrator
 from ddlcn.coding.residual import check_layer_weights
 from ddlcn.coding.tangents import TangentModel
 from ddlcn.dictionaries import (
@@ -99,6 +99,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray (n_classes,)
     dictionaries_ : list of ndarrays (atoms, width of a descriptor), one per layer
     tangents_ : TangentModel or None
+    card_ : dict
+        What is known about the training, for `ddlcn info`: images per class and whatever was added.
     coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
     intercept_ : ndarray, one number per row of coef_
 
@@ -202,13 +204,26 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training = train(features, labels, which, self.n_jobs)
         self._machine = training.machine
         self._calibrator = Calibrator.prepare(training, labels, which, calibration_seed)
+        self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist()}
         return self
 
-    def predict(self, images: Any) -> Array:
-        """The label of every image: ndarray (n,)."""
+    def predict(self, images: Any, reject: bool = False) -> Array:
+        """The label of every image: ndarray (n,).
+
+        Parameters
+        ----------
+        images : as in `fit`
+        reject : bool, default False
+            Whether images that look like none of the classes get None instead (dtype object). How unlikely that is was
+            found on folds of the training images: about 5 % of the images of known classes are rejected too.
+        """
         decisions = self.decision_function(images)
         winners = (decisions > 0).astype(np.intp) if decisions.ndim == 1 else decisions.argmax(axis=1)
-        return np.asarray(self.classes_[winners])
+        labels: Array = self.classes_[winners]
+        if reject:
+            labels = labels.astype(object)
+            labels[~self._calibrator.is_known(decisions, self.n_jobs)] = None
+        return labels
 
     def decision_function(self, images: Any) -> Array:
         """How much each class is preferred: ndarray (n, n_classes); for two classes (n,), positive for the second."""
@@ -335,14 +350,15 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dictionaries: list[Array],
         tangents: TangentModel | None,
         machine: LinearSVM,
-        temperature: float,
+        calibration: Calibration,
+        card: dict[str, Any],
     ) -> DDLCNClassifier:
         """A fitted classifier from its parts, for `model_file`."""
         model = cls(**parameters)
         model._settings = model._check_parameters()
         model.classes_, model.dictionaries_, model._machine = classes, dictionaries, machine
         model.tangents_ = tangents
-        model._calibrator = Calibrator(temperature)
+        model._calibrator, model.card_ = Calibrator(calibration), card
         model._network = None
         return model
 

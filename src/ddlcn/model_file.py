@@ -1,11 +1,15 @@
 """A fitted classifier as one file, without pickle: nothing is executed on load.
 
-The file is safetensors: the arrays, and a JSON text under the metadata key "ddlcn" with the parameters and the format's
-version. It is written beside its goal and moved there when complete, so a crash leaves the old file.
+The file is safetensors: the arrays, and a JSON text under the metadata key "ddlcn" with the parameters, the format's
+version and a checksum of everything. It is written beside its goal and moved there when complete, so a crash leaves the
+old file.
+
+Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images and what is known about the training.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import fields
@@ -18,7 +22,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class ModelFileError(ValueError):
@@ -31,10 +35,10 @@ def save_model(model: DDLCNClassifier, path: str | os.PathLike[str]) -> None:
 
     arrays, header = _pack(model)
     # safetensors scrambles arrays that are not C-contiguous without a word.
-    content = save(
-        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
-        {"ddlcn": json.dumps(header, default=_plain)},
-    )
+    arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    header = json.loads(json.dumps(header, default=_plain))
+    # One key only: safetensors writes several in random order, and equal models should be equal files.
+    content = save(arrays, {"ddlcn": json.dumps({**header, "checksum": _checksum(arrays, header)})})
     goal = Path(path)
     beside = goal.with_name(f".{goal.name}.{os.getpid()}")
     try:
@@ -57,11 +61,6 @@ def load_model(path: str | os.PathLike[str]) -> DDLCNClassifier:
         If the file is truncated, altered, of another kind, or of a newer version.
     """
     arrays, header = _read(Path(path))
-    if header.get("format") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has model format {header.get('format')!r}, this version of ddlcn reads {FORMAT_VERSION}: "
-            f"load it with the ddlcn that wrote it, or update ddlcn"
-        )
     try:
         return _unpack(arrays, header)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -78,7 +77,17 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             metadata = file.metadata() or {}
             if "ddlcn" not in metadata:
                 raise ModelFileError(f"{path} is a safetensors file but not a ddlcn model")
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["ddlcn"])  # noqa: SIM118
+            header: dict[str, Any] = json.loads(metadata["ddlcn"])
+            version: Any = header.get("format")
+            if version not in range(1, FORMAT_VERSION + 1):
+                raise ModelFileError(
+                    f"{path} has model format {version!r}, this version of ddlcn reads 1 to {FORMAT_VERSION}: "
+                    f"load it with the ddlcn that wrote it, or update ddlcn"
+                )
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if version > 1 and header.pop("checksum", "") != _checksum(arrays, header):
+                raise ModelFileError(f"{path} was altered or damaged (its checksum is wrong): save it again")
+            return arrays, header
     except (SafetensorError, json.JSONDecodeError) as error:
         raise ModelFileError(f"{path} is not a ddlcn model, or is damaged ({error}): save it again") from None
 
@@ -100,12 +109,15 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
         parameters["random_state"] = None
     if isinstance(model.class_weight, dict):
         parameters["class_weight"] = {"pairs": list(model.class_weight.items())}
+    calibration = model._calibrator.find(model.n_jobs)
     header = {
         "format": FORMAT_VERSION,
         "parameters": parameters,
         "classes": model.classes_.tolist(),
         "classes_dtype": model.classes_.dtype.str,
-        "temperature": model._calibrator.find_temperature(model.n_jobs),
+        "temperature": calibration.temperature,
+        "threshold": calibration.threshold,
+        "card": model.card_,
     }
     arrays = {f"dictionary{l}": atoms for l, atoms in enumerate(model.dictionaries_, 1)}
     if model.tangents_ is not None:
@@ -115,6 +127,7 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNClassifier:
     """The inverse of `_pack`."""
+    from ddlcn.calibration import USUAL_THRESHOLD, Calibration
     from ddlcn.classifier import DDLCNClassifier
     from ddlcn.coding.tangents import TangentModel
     from ddlcn.features import DenseSIFT
@@ -132,8 +145,18 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
         parts: dict[str, Any] = {field.name: arrays[f"tangents.{field.name}"] for field in fields(TangentModel)}
         tangents = TangentModel(**{**parts, "floor": parts["floor"].item()})
     machine = LinearSVM(arrays["coef"], arrays["intercept"], parameters["svm"] == "libsvm", len(classes))
-    temperature = float(header["temperature"])
-    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, temperature)
+    calibration = Calibration(float(header["temperature"]), float(header.get("threshold", USUAL_THRESHOLD)))
+    card = header.get("card", {})
+    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, calibration, card)
+
+
+def _checksum(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> str:
+    """Of the header, and of every array with its name and shape."""
+    digest = hashlib.sha256(json.dumps(header).encode())
+    for name in sorted(arrays):
+        digest.update(repr((name, arrays[name].shape, arrays[name].dtype.str)).encode())
+        digest.update(arrays[name].data)
+    return digest.hexdigest()
 
 
 def _with_tuples(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from ddlcn.svm import SVMSettings, fit_svm, gram_matrix, prefer_gram, train
 
 Array = NDArray[Any]
 
-PYRAMID = (1, 2, 4)
 # Test images on which the time per image is measured, decoded beforehand.
 N_TIMED = 64
 # Test images whose descriptors are reconstructed.
@@ -55,7 +54,7 @@ def make_network(
     """The network that settings describe."""
     n = settings.n_layers
     weights = settings.layer_weights[:n] or None
-    how = (settings.depth, weights, features, *settings.list_coding(n), PYRAMID, settings.pool_power, "auto")
+    how = (settings.depth, weights, features, *settings.list_coding(n), settings.pyramid, settings.pool_power, "auto")
     return Network(dictionaries, *how, tangents=tangents)
 
 

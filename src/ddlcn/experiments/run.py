@@ -30,7 +30,6 @@ from ddlcn.dictionaries import (
 )
 from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.measure import (
-    PYRAMID,
     Trial,
     judge_held,
     judge_streamed,
@@ -129,7 +128,7 @@ def run_depths(
         else:
             coder = LocalityCoder(layer1, settings.beta, settings.n_neighbors, TOL)
         ones = np.ones(coder.n_atoms)
-        forward = ForwardPass(features, coder, ones, ones, PYRAMID, settings.pool_power, "auto")
+        forward = ForwardPass(features, coder, ones, ones, settings.pyramid, settings.pool_power, "auto")
         if shared is None or settings.layer == "filters":  # filters see the descriptor at every depth
             say("coding images")
             shared = forward.transform(named, n_jobs)

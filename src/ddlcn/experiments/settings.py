@@ -21,7 +21,10 @@ RULES = ("clean", "published")
 MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
 # Settings that came later, and what they were before: left out where they are the same, so that older runs keep their
 # names and are not made again.
-LATER = {"depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0, "deep_neighbors": ()}
+LATER = {
+    "depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0, "deep_neighbors": (),
+    "pyramid": (1, 2, 4),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Settings:
     step : int
     max_side, min_side : int; 0 means no enlarging
     border : int
+    pyramid : tuple of int
     pool_power, C : float
     measure : "accuracy" or "approximation"
         What is measured: recognition, or each layer's reconstruction error.
@@ -93,6 +97,7 @@ class Settings:
     border: int = 0
     tangents: int = 0
     deep_neighbors: tuple[int, ...] = ()
+    pyramid: tuple[int, ...] = (1, 2, 4)
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -111,7 +116,7 @@ class Settings:
         values: dict[str, Any] = {
             name: None if name in MAY_BE_ALL and value == "all" else value for name, value in table.items()
         }
-        for name in ("patch_size", "deep_atoms", "layer_weights", "deep_neighbors"):
+        for name in ("patch_size", "deep_atoms", "layer_weights", "deep_neighbors", "pyramid"):
             if name in values:
                 sizes = values[name]
                 values[name] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
