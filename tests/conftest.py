@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from ddlcn import DDLCNClassifier
 
 REQUIRED = os.environ.get("DDLCN_REQUIRE_DATA") == "1"
 
@@ -36,3 +40,26 @@ def stripes() -> tuple[np.ndarray, np.ndarray]:
         images.append(np.clip(wave + rng.normal(0, 0.1, wave.shape), 0, 1))
         labels.append(("across", "along", "aslant")[kind])
     return np.array(images), np.array(labels)
+
+
+@pytest.fixture(scope="session")
+def digit_folder(tmp_path_factory) -> Path:
+    """A data set that is always there: five of scikit-learn's digits, 16 pictures of 32 x 32 each, as PNG files."""
+    folder = tmp_path_factory.mktemp("digits")
+    digits = load_digits()
+    for digit in range(5):
+        (folder / f"digit{digit}").mkdir()
+        for i, image in enumerate(digits.images[digits.target == digit][:16]):
+            picture = Image.fromarray((image * 15.9).astype("uint8")).resize((32, 32), Image.Resampling.BICUBIC)
+            picture.save(folder / f"digit{digit}" / f"{i:02}.png")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def digit_model(digit_folder, tmp_path_factory) -> Path:
+    """A model file: digits 0 to 3, the first ten pictures of each."""
+    paths = [path for path in sorted(digit_folder.glob("*/*.png")) if path.parent.name < "digit4" and path.name < "10"]
+    model = DDLCNClassifier.preset("fast", random_state=0).fit(paths, [path.parent.name for path in paths])
+    file = tmp_path_factory.mktemp("model") / "digits.ddlcn"
+    model.save(file)
+    return file

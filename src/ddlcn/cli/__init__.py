@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ddlcn.cli import basics, data, experiments
+from ddlcn.cli import basics, data, experiments, models
 
 app = typer.Typer(
     help="Recognise images from a few labelled examples per class.",
@@ -39,6 +39,7 @@ def _root(
 
 app.command()(basics.demo)
 app.command()(basics.info)
+app.command()(models.predict)
 app.command()(experiments.reproduce)
 app.command()(experiments.report)
 app.add_typer(data.app, name="data")

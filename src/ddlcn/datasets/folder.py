@@ -91,7 +91,7 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
             f"folder {str(root)!r} holds no class folders: put the images of each class into a sub-folder "
             f"named after it, such as {root.name or 'photos'}/cat/1.jpg"
         )
-    found = [(path, class_folder.name) for class_folder in class_folders for path in _find_images(class_folder)]
+    found = [(path, class_folder.name) for class_folder in class_folders for path in walk_images(class_folder)]
 
     paths: list[Path] = []
     labels: list[str] = []
@@ -122,7 +122,7 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
     return ImageFolder(paths, np.array(labels), class_names, skipped)
 
 
-def _find_images(class_folder: Path) -> Iterator[Path]:
+def walk_images(class_folder: Path) -> Iterator[Path]:
     """The image files below a class folder, in sorted order."""
     suffixes = _image_suffixes()
     for parent, folders, files in os.walk(class_folder):
