@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
-from ddlcn import cli
+from ddlcn import cli, load_model
 
 
 @pytest.fixture
@@ -67,3 +70,46 @@ def test_predict_rejects_what_it_does_not_know(run, digit_model, digit_folder):
     assert sum(row["label"] is None for row in strange) > sum(row["label"] is None for row in own)
     assert all(row["known"] == (row["label"] is not None) for row in strange + own)
     assert "unknown (most like" in run("predict", digit_model, digit_folder / "digit4", "--reject").output
+
+
+def test_train_on_a_folder(run, digit_folder, tmp_path):
+    folder = tmp_path / "photos"
+    shutil.copytree(digit_folder, folder)
+    shutil.copy(folder / "digit0" / "03.png", folder / "digit1" / "copy.png")
+    (folder / "digit2" / "bad.jpg").write_text("hello")
+    goal = tmp_path / "m.ddlcn"
+    result = run("train", folder, "-o", goal, "--seed", 1)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("81 pictures, 5 classes\naccuracy: ")
+    assert "95 % interval" in result.stdout
+    assert "3-fold cross-validation" in result.stdout
+    assert f"wrote {goal}" in result.stdout
+    assert "bad.jpg" in result.stderr
+    assert "copy.png (digit1)" in result.stderr
+    card = run("info", goal).output
+    assert "digit1 (17)" in card
+    assert "81 images, 3-fold cross-validation" in card
+    assert "pictures inside: none" in card
+
+
+def test_train_settings(run, digit_folder, tmp_path):
+    goal = tmp_path / "m.ddlcn"
+    arguments = ("--preset", "paper", "--layers", 1, "--atoms-per-class", 2, "--images-per-class", 6)
+    result = run("train", digit_folder, "-o", goal, *arguments)
+    assert "all but 6 images per class held out" in result.stdout
+    model = load_model(goal)
+    assert (model.n_layers, model.atoms_per_class, model.depth) == (1, 2, "augment")
+    assert model.card_["images_per_class"] == [6] * 5
+
+
+def test_train_says_what_is_wrong_in_a_line(digit_folder, tmp_path):
+    for arguments in (
+        [tmp_path / "absent"],
+        [digit_folder, "--preset", "best"],
+        [digit_folder, "-o", tmp_path / "no" / "m"],
+    ):
+        command = [sys.executable, "-m", "ddlcn", "train", *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 1
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("ddlcn: ")

@@ -34,3 +34,14 @@ def test_presets_do_not_share_objects():
 def test_an_unknown_name():
     with pytest.raises(ValueError, match="'paper', 'fast', 'accurate'"):
         DDLCNClassifier.preset("furious")
+
+
+@pytest.mark.parametrize("name", ["paper", "fast", "accurate"])
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+def test_another_number_of_layers(name, n_layers):
+    model = DDLCNClassifier(**get_preset(name, n_layers))
+    settings = model._check_parameters()
+    assert model.n_layers == n_layers
+    if name != "paper" and n_layers > 1:
+        assert len(model.deep_atoms) == n_layers - 1
+        assert settings["layer_weights"] == (0.0, *[1.0] * (n_layers - 1))

@@ -67,6 +67,32 @@ def load_model(path: str | os.PathLike[str]) -> DDLCNClassifier:
         raise ModelFileError(f"{path} is not a complete ddlcn model ({error!r}): save it again") from None
 
 
+def describe_model(path: str | os.PathLike[str]) -> dict[str, str]:
+    """A model's card, in words: what it knows, how it was made, what is inside the file."""
+    path = Path(path)
+    arrays, header = _read(path)
+    card, parameters = header.get("card", {}), header["parameters"]
+    counts = card.get("images_per_class")
+    classes = [str(name) for name in header["classes"]]
+    described = {"model": f"{path}, format {header['format']}, {path.stat().st_size / 1e6:.1f} MB"}
+    if "version" in card:
+        described["made by"] = f"ddlcn {card['version']}, in {card['trained_in_seconds']:.0f} s"
+    each = [f"{name} ({n})" for name, n in zip(classes, counts, strict=True)] if counts else classes
+    described["classes"] = f"{len(classes)}: {', '.join(each)}"
+    if counts:
+        described["training images"] = f"{sum(counts)}, {min(counts)} to {max(counts)} per class"
+    if "accuracy" in card:
+        low, high = (100 * bound for bound in card["interval"])
+        described["accuracy"] = (
+            f"{100 * card['accuracy']:.1f} % ({low:.1f} to {high:.1f}) of {card['tested']} images, {card['how']}"
+        )
+    told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "verbose", "engine")}
+    described["settings"] = ", ".join(f"{name}={value}" for name, value in told.items())
+    described["inside"] = ", ".join(f"{name} {'x'.join(map(str, a.shape))}" for name, a in sorted(arrays.items()))
+    described["pictures inside"] = "none"
+    return described
+
+
 def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 

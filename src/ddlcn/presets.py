@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddlcn._validation import check_choice
+from ddlcn._validation import check_choice, check_count
 from ddlcn.features import DenseSIFT
 
 NAMES = ("paper", "fast", "accurate")
@@ -18,9 +18,31 @@ _MICRO = {
 }  # fmt: skip
 
 
-def get_preset(name: str) -> dict[str, Any]:
-    """Parameters of `DDLCNClassifier` under a name."""
+def get_preset(name: str, n_layers: int | None = None) -> dict[str, Any]:
+    """Parameters of `DDLCNClassifier` under a name.
+
+    Parameters
+    ----------
+    name : str
+    n_layers : int, optional
+        Another number of layers than the preset's: further residual layers are as large as its last, and kept; a
+        network of one layer keeps that one.
+    """
     check_choice("preset", name, NAMES)
+    parameters = _get_parameters(name)
+    if n_layers is None:
+        return parameters
+    check_count("n_layers", n_layers)
+    parameters["n_layers"] = n_layers
+    if parameters.get("depth") == "residual":
+        parameters["deep_atoms"] = parameters["deep_atoms"] * (n_layers - 1)
+        parameters["layer_weights"] = (0.0, *(1.0,) * (n_layers - 1)) if n_layers > 1 else None
+        if n_layers == 1:
+            del parameters["depth"], parameters["deep_atoms"]
+    return parameters
+
+
+def _get_parameters(name: str) -> dict[str, Any]:
     if name == "paper":
         return {}
     if name == "fast":

@@ -39,6 +39,7 @@ def _root(
 
 app.command()(basics.demo)
 app.command()(basics.info)
+app.command()(models.train)
 app.command()(models.predict)
 app.command()(experiments.reproduce)
 app.command()(experiments.report)

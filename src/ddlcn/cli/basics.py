@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,11 +31,21 @@ def demo(
     Console().print(table)
 
 
-def info() -> None:
-    """Print versions, cores, and where compiled code and data sets lie.
+def info(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model file, to print its card instead.", metavar="MODEL")
+    ] = None,
+) -> None:
+    """Print versions, cores, and where compiled code and data sets lie; or what a model file holds.
 
     Example: ddlcn info
+    Example: ddlcn info model.ddlcn
     """
+    if model is not None:
+        from ddlcn.model_file import describe_model
+
+        typer.echo("\n".join(f"{name}: {value}" for name, value in describe_model(model).items()))
+        return
     import platform
     from importlib.metadata import version
 

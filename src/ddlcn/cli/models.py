@@ -1,4 +1,4 @@
-"""`ddlcn predict`: a model looks at images."""
+"""`ddlcn train` and `ddlcn predict`: a model learns from images, and looks at others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,65 @@ import typer
 
 if TYPE_CHECKING:
     from ddlcn.predictions import Prediction
+
+
+def train(
+    source: Annotated[
+        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("model.ddlcn"),
+    preset: Annotated[str, typer.Option(help="fast, accurate or paper.")] = "fast",
+    layers: Annotated[int, typer.Option(min=0, help="Layers; 0 means the preset's.")] = 0,
+    atoms_per_class: Annotated[int, typer.Option(min=0, help="Atoms per class; 0 means the preset's.")] = 0,
+    images_per_class: Annotated[int, typer.Option(min=0, help="Learn from so many per class, test the rest.")] = 0,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose k, beta, power and C on training folds first.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")] = False,
+) -> None:
+    """Learn from labelled pictures, say how well it works on pictures held out, and write a model file.
+
+    Example: ddlcn train photos -o photos.ddlcn
+    """
+    from ddlcn.classifier import DDLCNClassifier
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.datasets.remarks import find_duplicates, make_remarks
+    from ddlcn.presets import get_preset
+    from ddlcn.training import Job
+
+    def say(text: str) -> None:
+        print(f"ddlcn: {text}", file=sys.stderr, flush=True)
+
+    parameters = get_preset(preset, layers or None)
+    if atoms_per_class:
+        parameters["atoms_per_class"] = atoms_per_class
+    if not output.resolve().parent.is_dir():
+        raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
+    data = load_labelled(source)
+    typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
+    for path, reason in data.skipped:
+        say(f"left out {path}: {reason}")
+    groups = find_duplicates(data.paths)
+    for remark in make_remarks(data.paths, data.labels, groups):
+        say(f"note: {remark}")
+    model = DDLCNClassifier(**parameters, random_state=seed, verbose=int(sys.stderr.isatty()))
+    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, say)
+    try:
+        fitted, findings = job.run()
+    except KeyboardInterrupt:
+        say("stopped; the same command with --resume goes on from here")
+        raise typer.Exit(130) from None
+    if findings is None:
+        typer.echo(f"accuracy: not known, {fitted.card_['how']}")
+    else:
+        low, high = findings.interval
+        typer.echo(
+            f"accuracy: {100 * findings.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f}; mean over "
+            f"classes {100 * findings.mean_over_classes:.1f} %), {findings.how}"
+        )
+        for own, taken_for, times in findings.list_confusions():
+            typer.echo(f"  {own} taken for {taken_for}: {times} of {int((findings.truth == own).sum())}")
+    size = output.stat().st_size / 1e6
+    typer.echo(f"wrote {output} ({size:.1f} MB) after {fitted.card_['trained_in_seconds']:.0f} s")
 
 
 def predict(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,17 +93,7 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
         )
     found = [(path, class_folder.name) for class_folder in class_folders for path in walk_images(class_folder)]
 
-    paths: list[Path] = []
-    labels: list[str] = []
-    skipped: list[tuple[Path, str]] = []
-    for (path, label), error in zip(found, map_threads(_try_to_read, found, n_jobs), strict=True):
-        if error is None:
-            paths.append(path)
-            labels.append(label)
-        elif on_error == "raise":
-            raise error
-        else:
-            skipped.append((path, str(error)))
+    paths, labels, skipped = check_files(found, n_jobs, on_error)
     if not paths:
         why = f"none of its {len(skipped)} images can be read" if skipped else "no image in any class folder"
         raise ValueError(f"folder {str(root)!r}: {why}; pass a folder with <class>/*.jpg, *.png, ...")
@@ -120,6 +110,24 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
             stacklevel=2,
         )
     return ImageFolder(paths, np.array(labels), class_names, skipped)
+
+
+def check_files(
+    found: Sequence[tuple[Path, str]], n_jobs: int | None, on_error: str = "skip"
+) -> tuple[list[Path], list[str], list[tuple[Path, str]]]:
+    """Of files and their labels: paths and labels of those that can be read, and the others with the reason."""
+    paths: list[Path] = []
+    labels: list[str] = []
+    skipped: list[tuple[Path, str]] = []
+    for (path, label), error in zip(found, map_threads(_try_to_read, found, n_jobs), strict=True):
+        if error is None:
+            paths.append(path)
+            labels.append(label)
+        elif on_error == "raise":
+            raise error
+        else:
+            skipped.append((path, str(error)))
+    return paths, labels, skipped
 
 
 def walk_images(class_folder: Path) -> Iterator[Path]:

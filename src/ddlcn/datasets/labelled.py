@@ -1,0 +1,60 @@
+"""Labelled pictures as people have them: a folder of folders, or a CSV table of paths and labels."""
+
+from __future__ import annotations
+
+import csv
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from ddlcn.datasets.folder import ImageFolder, check_files, load_folder
+
+
+def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None) -> ImageFolder:
+    """The readable pictures of a folder with one sub-folder per class, or of a CSV table.
+
+    Parameters
+    ----------
+    source : path
+        A folder as `load_folder` takes it, or a file with two columns: the path of a picture (relative to the table,
+        or absolute) and its label. A first row without such a picture is taken for a heading; one with the words "path"
+        and "label" says which columns to read.
+    n_jobs : int, optional
+        Threads that check the files.
+
+    Returns
+    -------
+    data : ImageFolder
+        What cannot be read is in `.skipped`; sorted by class, then by path.
+    """
+    path = Path(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that files were skipped: `.skipped` says so
+        return _load_table(path, n_jobs) if path.is_file() else load_folder(path, on_error="skip", n_jobs=n_jobs)
+
+
+def _load_table(path: Path, n_jobs: int | None) -> ImageFolder:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV table of paths and labels ({error}): pass one, or a folder") from None
+    if not rows:
+        raise ValueError(f"{path} is empty: it should have a row per picture, path,label")
+    heading = [cell.strip().lower() for cell in rows[0]]
+    of_path, of_label = 0, 1
+    if "path" in heading and "label" in heading:
+        of_path, of_label = heading.index("path"), heading.index("label")
+        rows = rows[1:]
+    elif not (path.parent / rows[0][0].strip()).is_file():
+        rows = rows[1:]
+    for number, row in enumerate(rows, start=1):
+        if len(row) <= max(of_path, of_label) or not row[of_label].strip():
+            raise ValueError(f"{path}: picture {number} ({','.join(row)!r}) has no label: write path,label")
+    found = sorted((row[of_label].strip(), path.parent / row[of_path].strip()) for row in rows)
+    paths, labels, skipped = check_files([(file, label) for label, file in found], n_jobs)
+    if not paths:
+        raise ValueError(f"{path}: none of its {len(rows)} pictures can be read: paths are relative to the table")
+    return ImageFolder(paths, np.array(labels), sorted(set(labels)), skipped)

@@ -1,0 +1,239 @@
+"""From a person's pictures to a model and an honest figure: what to hold out, what that shows, and the final fit.
+
+Held-out images are new to everything, dictionaries included; near-duplicates are never on both sides. Every finished
+part is written down, so that a killed training goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold
+
+from ddlcn import __version__
+from ddlcn.classifier import DDLCNClassifier
+
+Array = NDArray[Any]
+Say = Callable[[str], None]
+
+# Above this many images one fold of four is held out, and no other: the figure is sure enough, and folds take long.
+MAX_CROSS_VALIDATED = 2000
+N_FOLDS = 3
+HELD_OUT = 4  # one in so many
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Split:
+    """What is learned from and what is tested: indices into the images."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What held-out images showed.
+
+    Attributes
+    ----------
+    how : str
+        In words: "3-fold cross-validation", ...
+    truth, winners : ndarrays (n,)
+        Labels of the images that were tested, and what they were taken for.
+    """
+
+    how: str
+    truth: Array
+    winners: Array
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean(self.truth == self.winners))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's, at 95 %."""
+        right = stats.binomtest(int(np.sum(self.truth == self.winners)), len(self.truth))
+        low, high = right.proportion_ci(CONFIDENCE, method="wilson")
+        return float(low), float(high)
+
+    @property
+    def mean_over_classes(self) -> float:
+        return float(np.mean([np.mean(self.winners[self.truth == label] == label) for label in np.unique(self.truth)]))
+
+    def list_confusions(self, n: int = 5) -> list[tuple[Any, Any, int]]:
+        """The pairs that are confused most: (class, taken for, how often)."""
+        wrong = self.truth != self.winners
+        pairs, counts = np.unique(
+            np.stack([self.truth[wrong], self.winners[wrong]], axis=1), axis=0, return_counts=True
+        )
+        order = np.argsort(-counts, kind="stable")[:n]
+        return [(pairs[i, 0], pairs[i, 1], int(counts[i])) for i in order]
+
+
+def plan_splits(
+    labels: Array, groups: NDArray[np.intp], n_per_class: int | None, one_only: bool, seed: int
+) -> tuple[list[Split], str]:
+    """Which images are held out, and how that is called; no split where nothing can be.
+
+    Parameters
+    ----------
+    labels : ndarray (n,)
+    groups : ndarray (n,)
+        Images of one group are never on both sides.
+    n_per_class : int or None
+        Learn from so many images of every class and test the rest; None: folds.
+    one_only : bool
+        Whether a single split is wanted in any case.
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    if n_per_class is not None:
+        train = np.sort(
+            np.concatenate([rng.permutation(np.flatnonzero(labels == c))[:n_per_class] for c in np.unique(labels)])
+        )
+        test = np.setdiff1d(np.flatnonzero(~np.isin(groups, groups[train])), train)
+        splits = [Split(train, test)] if len(test) else []
+        return splits, f"all but {n_per_class} images per class held out"
+    groups_per_class = min(len(set(groups[labels == c].tolist())) for c in np.unique(labels))
+    if groups_per_class < 2:
+        return [], "no image could be held out: a class has a single picture"
+    one_only = one_only or len(labels) > MAX_CROSS_VALIDATED
+    n_folds = min(HELD_OUT if one_only else N_FOLDS, groups_per_class)
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    splits = [Split(train, test) for train, test in folds.split(labels, labels, groups)]
+    if one_only:
+        return splits[:1], f"{len(splits[0].test)} of {len(labels)} images held out"
+    return splits, f"{n_folds}-fold cross-validation"
+
+
+class Progress:
+    """What is finished of a training, in a file beside the model; gone when the model is written.
+
+    Parameters
+    ----------
+    path : Path
+    key : str
+        What the training depends on; a file with another key is not gone on with.
+    resume : bool
+        Whether to go on with what is there.
+    """
+
+    def __init__(self, path: Path, key: str, resume: bool) -> None:
+        self._path = path
+        self._state: dict[str, Any] = {"key": key, "done": {}}
+        if not resume or not path.exists():
+            return
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
+        if state.get("key") != key:
+            raise ValueError(
+                f"{path} belongs to a training with other images or settings: say them again, or leave --resume out"
+            )
+        self._state = state
+
+    def recall(self, name: str, make: Callable[[], Any]) -> Any:
+        """The result of that name from before the interruption, or made now and written down (JSON)."""
+        done = self._state["done"]
+        if name not in done:
+            done[name] = make()
+            beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+            beside.write_text(json.dumps(self._state), encoding="utf-8")
+            os.replace(beside, self._path)
+        return done[name]
+
+    def finish(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+@dataclass
+class Job:
+    """One training: pictures, settings, where it is written.
+
+    Attributes
+    ----------
+    model : DDLCNClassifier
+        Not fitted; its `random_state` is the seed of everything.
+    paths : sequence of n paths; labels : ndarray (n,); groups : ndarray (n,)
+    goal : Path
+        The model file.
+    n_per_class : int or None
+    tune : bool
+        Whether to choose k, beta, pooling power and C on folds of the training images first.
+    resume : bool
+    say : function of a line of text
+    """
+
+    model: DDLCNClassifier
+    paths: Sequence[Path]
+    labels: Array
+    groups: NDArray[np.intp]
+    goal: Path
+    n_per_class: int | None = None
+    tune: bool = False
+    resume: bool = False
+    say: Say = field(default=lambda _: None)
+
+    def run(self) -> tuple[DDLCNClassifier, Findings | None]:
+        """Hold out, learn, test; then learn from all (or from `n_per_class`) and save: the model, and the findings."""
+        begin = time.perf_counter()
+        seed = int(self.model.random_state)
+        progress = Progress(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
+        splits, how = plan_splits(self.labels, self.groups, self.n_per_class, self.tune, seed)
+        model = self._tune(splits, progress) if self.tune else self.model
+        winners: list[Any] = []
+        for i, split in enumerate(splits):
+            self.say(f"learning from {len(split.train)}, testing {len(split.test)} ({i + 1} of {len(splits)})")
+            winners += progress.recall(f"fold{i}", lambda split=split: self._test(model, split))  # type: ignore[misc]
+        tested = np.concatenate([split.test for split in splits]) if splits else np.array([], np.intp)
+        findings = Findings(how, self.labels[tested], np.array(winners)) if len(tested) else None
+        chosen = splits[0].train if self.n_per_class is not None and splits else np.arange(len(self.paths))
+        self.say(f"learning from {len(chosen)} images")
+        final = clone(model).fit([self.paths[i] for i in chosen], self.labels[chosen])
+        final.card_ |= {"version": __version__, "trained_in_seconds": round(time.perf_counter() - begin, 1), "how": how}
+        if findings is not None:
+            low, high = findings.interval
+            final.card_ |= {
+                "accuracy": findings.accuracy, "interval": [low, high], "tested": len(tested),
+                "mean_over_classes": findings.mean_over_classes,
+            }  # fmt: skip
+        final.save(self.goal)
+        progress.finish()
+        return final, findings
+
+    def _test(self, model: DDLCNClassifier, split: Split) -> list[Any]:
+        fitted = clone(model).fit([self.paths[i] for i in split.train], self.labels[split.train])
+        return list(fitted.predict([self.paths[i] for i in split.test]).tolist())
+
+    def _tune(self, splits: list[Split], progress: Progress) -> DDLCNClassifier:
+        """The model with the best settings; held-out images are not looked at for that."""
+        from ddlcn.tuning import tune
+
+        chosen = splits[0].train if splits else np.arange(len(self.paths))
+        self.say(f"choosing k, beta, pooling power and C on folds of {len(chosen)} images")
+        images = [self.paths[i] for i in chosen]
+        best = progress.recall("tuned", lambda: tune(self.model, images, self.labels[chosen]).best)
+        self.say(f"chosen: {', '.join(f'{name} {value}' for name, value in best.items())}")
+        tuned: DDLCNClassifier = clone(self.model).set_params(**best)
+        return tuned
+
+    def _make_key(self) -> str:
+        parts = (
+            __version__, [str(path) for path in self.paths], self.labels.tolist(), self.n_per_class, self.tune,
+            repr(self.model.get_params()),
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

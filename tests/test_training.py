@@ -1,0 +1,133 @@
+"""Training on a person's pictures: nothing leaks, nothing is lost, and the figure is what was counted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ddlcn import DDLCNClassifier, load_model
+from ddlcn.training import Findings, Job, Progress, plan_splits
+
+LABELS = np.repeat(["a", "b", "c"], 12)
+
+
+@pytest.mark.parametrize("one_only", [False, True])
+def test_folds_cover_all_and_keep_groups_together(one_only):
+    groups = np.arange(36) // 2
+    splits, how = plan_splits(LABELS, groups, None, one_only, 0)
+    for split in splits:
+        assert np.array_equal(np.sort(np.concatenate([split.train, split.test])), np.arange(36))
+        assert not set(groups[split.train]) & set(groups[split.test])
+        assert set(LABELS[split.train]) == {"a", "b", "c"}
+    if one_only:
+        assert how == f"{len(splits[0].test)} of 36 images held out"
+    else:
+        assert np.array_equal(np.sort(np.concatenate([split.test for split in splits])), np.arange(36))
+        assert how == "3-fold cross-validation"
+
+
+def test_so_many_per_class_and_the_rest_is_tested():
+    groups = np.arange(36)
+    groups[1] = groups[0]
+    (split,), _ = plan_splits(LABELS, groups, 5, False, 3)
+    assert np.unique(LABELS[split.train], return_counts=True)[1].tolist() == [5, 5, 5]
+    assert not set(groups[split.train]) & set(groups[split.test])
+    assert len(split.test) >= 20
+    assert plan_splits(LABELS, np.arange(36), 12, False, 0)[0] == []
+
+
+def test_a_class_of_one_picture_or_of_one_picture_many_times_leaves_nothing_to_hold_out():
+    assert plan_splits(np.array(["a", "a", "b"]), np.arange(3), None, False, 0)[0] == []
+    assert plan_splits(np.array(["a", "a", "b", "b"]), np.array([0, 1, 2, 2]), None, False, 0)[0] == []
+
+
+def test_many_images_are_held_out_once():
+    labels = np.repeat(["a", "b"], 1200)
+    splits, how = plan_splits(labels, np.arange(2400), None, False, 0)
+    assert len(splits) == 1
+    assert how == "600 of 2400 images held out"
+
+
+def test_figures_are_what_was_counted():
+    truth = np.array(["a"] * 8 + ["b"] * 2)
+    winners = np.array(["a"] * 6 + ["b"] * 2 + ["b", "a"])
+    findings = Findings("by hand", truth, winners)
+    assert findings.accuracy == 0.7
+    assert findings.mean_over_classes == pytest.approx((6 / 8 + 1 / 2) / 2)
+    assert findings.list_confusions() == [("a", "b", 2), ("b", "a", 1)]
+    low, high = findings.interval
+    assert (round(low, 4), round(high, 4)) == (0.3968, 0.8922)  # Wilson's interval for 7 of 10
+
+
+def make_job(folder, goal, **more):
+    paths = [path for path in sorted(folder.glob("*/*.png")) if path.parent.name < "digit3"]
+    labels = np.array([path.parent.name for path in paths])
+    model = DDLCNClassifier(1, 2, random_state=0)
+    return Job(model, paths, labels, np.arange(len(paths)), goal, **more)
+
+
+def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, monkeypatch):
+    whole, findings = make_job(digit_folder, tmp_path / "whole.ddlcn").run()
+    assert findings.accuracy > 0.9
+    assert not (tmp_path / "whole.ddlcn.part").exists()
+
+    fitted = []
+    fit = DDLCNClassifier.fit
+
+    def die_at_the_third(self, images, y):
+        fitted.append(len(images))
+        if len(fitted) == 3:
+            raise KeyboardInterrupt
+        return fit(self, images, y)
+
+    monkeypatch.setattr(DDLCNClassifier, "fit", die_at_the_third)
+    goal = tmp_path / "again.ddlcn"
+    with pytest.raises(KeyboardInterrupt):
+        make_job(digit_folder, goal).run()
+    assert not goal.exists()
+    assert len(json.loads((tmp_path / "again.ddlcn.part").read_text())["done"]) == 2
+    fitted.extend([0, 0])  # no more dying
+    again, found = make_job(digit_folder, goal, resume=True).run()
+    assert len(fitted) == 7  # three before, two noted, the third fold and the final fit
+    assert found.accuracy == findings.accuracy
+    images = sorted(digit_folder.glob("*/1*.png"))
+    assert np.array_equal(again.decision_function(images), whole.decision_function(images))
+    assert not (tmp_path / "again.ddlcn.part").exists()
+
+
+def test_another_training_is_not_gone_on_with(tmp_path):
+    Progress(tmp_path / "p", "one", False).recall("x", lambda: 1)
+    assert Progress(tmp_path / "p", "one", True).recall("x", lambda: 2) == 1
+    with pytest.raises(ValueError, match="other images or settings"):
+        Progress(tmp_path / "p", "two", True)
+    assert Progress(tmp_path / "p", "two", False).recall("x", lambda: 2) == 2
+
+
+def test_the_card_says_what_was_found(digit_folder, tmp_path):
+    _, findings = make_job(digit_folder, tmp_path / "m.ddlcn", n_per_class=6).run()
+    model = load_model(tmp_path / "m.ddlcn")
+    assert model.card_["images_per_class"] == [6, 6, 6]
+    assert model.card_["accuracy"] == findings.accuracy
+    assert model.card_["tested"] == 30
+    assert model.card_["interval"] == list(findings.interval)
+
+
+def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch):
+    from ddlcn import tuning
+
+    seen = []
+    real = tuning.tune
+
+    def watch(model, images, y):
+        seen.extend(images)
+        return real(model, images, y, {"C": (1.0, 10.0)}, n_folds=2)
+
+    monkeypatch.setattr(tuning, "tune", watch)
+    job = make_job(digit_folder, tmp_path / "m.ddlcn", tune=True)
+    model, findings = job.run()
+    assert model.C in (1.0, 10.0)
+    (split,), _ = plan_splits(job.labels, job.groups, None, True, 0)
+    assert set(seen) == {job.paths[i] for i in split.train}
+    assert len(findings.truth) == len(split.test)
