@@ -113,3 +113,9 @@ def test_train_says_what_is_wrong_in_a_line(digit_folder, tmp_path):
         assert result.returncode == 1
         assert result.stderr.count("\n") == 1
         assert result.stderr.startswith("ddlcn: ")
+
+
+def test_explain_writes_a_page(run, digit_model, digit_folder, tmp_path):
+    result = run("explain", digit_model, digit_folder / "digit3" / "12.png", "-o", tmp_path / "why.html")
+    assert result.output == f"wrote {tmp_path / 'why.html'}\n"
+    assert "<h1>digit3" in (tmp_path / "why.html").read_text()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from ddlcn.explain import Explanation
+    from ddlcn.patches import TrainingPatches
 
 Array = NDArray[Any]
 
@@ -99,6 +100,8 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray (n_classes,)
     dictionaries_ : list of ndarrays (atoms, width of a descriptor), one per layer
     tangents_ : TangentModel or None
+    patches_ : TrainingPatches or None
+        From `keep_patches`.
     card_ : dict
         What is known about the training, for `ddlcn info`: images per class and whatever was added.
     coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
@@ -204,6 +207,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training = train(features, labels, which, self.n_jobs)
         self._machine = training.machine
         self._calibrator = Calibrator.prepare(training, labels, which, calibration_seed)
+        self.patches_: TrainingPatches | None = None
         self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist()}
         return self
 
@@ -247,6 +251,25 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._get_network().transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
+
+    def keep_patches(self, images: Any, y: Any) -> DDLCNClassifier:
+        """Keep the patches of training images that are nearest to the atoms, so that explanations can show them.
+
+        They are pieces of the pictures, and are saved with the model: do not ask for them where the pictures are
+        private.
+
+        Parameters
+        ----------
+        images, y
+            As in `fit`.
+        """
+        from ddlcn.patches import collect_patches
+
+        check_is_fitted(self)
+        named = list(name_images(images))
+        labels = np.searchsorted(self.classes_, _check_known(y, self.classes_, len(named)))
+        self.patches_ = collect_patches(self, named, labels, self.verbose > 0)
+        return self
 
     def explain(self, image: Any) -> Explanation:
         """Why one image is taken for what it is: its decision values, split exactly among its patches.
@@ -352,6 +375,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         machine: LinearSVM,
         calibration: Calibration,
         card: dict[str, Any],
+        patches: TrainingPatches | None,
     ) -> DDLCNClassifier:
         """A fitted classifier from its parts, for `model_file`."""
         model = cls(**parameters)
@@ -359,6 +383,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.classes_, model.dictionaries_, model._machine = classes, dictionaries, machine
         model.tangents_ = tangents
         model._calibrator, model.card_ = Calibrator(calibration), card
+        model.patches_ = patches
         model._network = None
         return model
 
@@ -392,6 +417,17 @@ def _resolve_features(features: Any) -> Any:
             f"features must be 'sift' or an object with transform(images), such as DenseSIFT(step=4); got {features!r}"
         )
     return clone(features, safe=False)
+
+
+def _check_known(y: Any, classes: Array, n_images: int) -> Array:
+    """Labels (n_images,), all of them among the classes."""
+    labels = np.asarray(y)
+    if labels.shape != (n_images,):
+        raise ValueError(f"y has shape {labels.shape} for {n_images} images: pass one label per image")
+    strange = np.setdiff1d(labels, classes)
+    if len(strange):
+        raise ValueError(f"y holds {strange[0]!r}, which is none of the classes {classes.tolist()}")
+    return labels
 
 
 def _check_labels(y: Any, n_images: int) -> tuple[Array, NDArray[np.intp]]:

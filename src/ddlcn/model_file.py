@@ -4,7 +4,8 @@ The file is safetensors: the arrays, and a JSON text under the metadata key "ddl
 version and a checksum of everything. It is written beside its goal and moved there when complete, so a crash leaves the
 old file.
 
-Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images and what is known about the training.
+Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images, what is known about the training, and,
+if asked for, patches of training images.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def describe_model(path: str | os.PathLike[str]) -> dict[str, str]:
     told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "verbose", "engine")}
     described["settings"] = ", ".join(f"{name}={value}" for name, value in told.items())
     described["inside"] = ", ".join(f"{name} {'x'.join(map(str, a.shape))}" for name, a in sorted(arrays.items()))
-    described["pictures inside"] = "none"
+    kept = len(arrays["patches.pixels"]) if "patches.pixels" in arrays else 0
+    described["pictures inside"] = f"{kept} patches of training images" if kept else "none"
     return described
 
 
@@ -148,6 +150,8 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
     arrays = {f"dictionary{l}": atoms for l, atoms in enumerate(model.dictionaries_, 1)}
     if model.tangents_ is not None:
         arrays |= {f"tangents.{name}": np.asarray(part) for name, part in vars(model.tangents_).items()}
+    if model.patches_ is not None:
+        arrays |= {f"patches.{name}": part for name, part in vars(model.patches_).items()}
     return {**arrays, "coef": model.coef_, "intercept": model.intercept_}, header
 
 
@@ -157,6 +161,7 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
     from ddlcn.classifier import DDLCNClassifier
     from ddlcn.coding.tangents import TangentModel
     from ddlcn.features import DenseSIFT
+    from ddlcn.patches import TrainingPatches
     from ddlcn.svm import LinearSVM
 
     parameters = _with_tuples(header["parameters"])
@@ -172,8 +177,11 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
         tangents = TangentModel(**{**parts, "floor": parts["floor"].item()})
     machine = LinearSVM(arrays["coef"], arrays["intercept"], parameters["svm"] == "libsvm", len(classes))
     calibration = Calibration(float(header["temperature"]), float(header.get("threshold", USUAL_THRESHOLD)))
-    card = header.get("card", {})
-    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, calibration, card)
+    patches = None
+    if "patches.pixels" in arrays:
+        patches = TrainingPatches(**{field.name: arrays[f"patches.{field.name}"] for field in fields(TrainingPatches)})
+    rest = (calibration, header.get("card", {}), patches)
+    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, *rest)
 
 
 def _checksum(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> str:

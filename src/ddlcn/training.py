@@ -175,6 +175,8 @@ class Job:
     tune : bool
         Whether to choose k, beta, pooling power and C on folds of the training images first.
     resume : bool
+    keep_patches : bool
+        Whether the model file holds patches of training images, for explanations.
     say : function of a line of text
     """
 
@@ -186,6 +188,7 @@ class Job:
     n_per_class: int | None = None
     tune: bool = False
     resume: bool = False
+    keep_patches: bool = False
     say: Say = field(default=lambda _: None)
 
     def run(self) -> tuple[DDLCNClassifier, Findings | None]:
@@ -204,6 +207,9 @@ class Job:
         chosen = splits[0].train if self.n_per_class is not None and splits else np.arange(len(self.paths))
         self.say(f"learning from {len(chosen)} images")
         final = clone(model).fit([self.paths[i] for i in chosen], self.labels[chosen])
+        if self.keep_patches:
+            self.say("looking for the patches nearest to the atoms")
+            final.keep_patches([self.paths[i] for i in chosen], self.labels[chosen])
         final.card_ |= {"version": __version__, "trained_in_seconds": round(time.perf_counter() - begin, 1), "how": how}
         if findings is not None:
             low, high = findings.interval

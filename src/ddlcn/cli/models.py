@@ -1,4 +1,4 @@
-"""`ddlcn train` and `ddlcn predict`: a model learns from images, and looks at others."""
+"""`ddlcn train`, `ddlcn predict`, `ddlcn explain`: a model learns from images, looks at others, and says why."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def train(
     images_per_class: Annotated[int, typer.Option(min=0, help="Learn from so many per class, test the rest.")] = 0,
     tune: Annotated[bool, typer.Option("--tune", help="Choose k, beta, power and C on training folds first.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 0,
+    keep_patches: Annotated[
+        bool, typer.Option("--keep-patches", help="Put patches of the pictures into the file, for explanations.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")] = False,
 ) -> None:
     """Learn from labelled pictures, say how well it works on pictures held out, and write a model file.
@@ -53,7 +56,7 @@ def train(
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
     model = DDLCNClassifier(**parameters, random_state=seed, verbose=int(sys.stderr.isatty()))
-    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, say)
+    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches, say)
     try:
         fitted, findings = job.run()
     except KeyboardInterrupt:
@@ -114,6 +117,25 @@ def predict(
     if n_failed:
         print(f"ddlcn: {n_failed} could not be read", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
+    image: Annotated[Path, typer.Argument(help="The picture.", metavar="IMAGE")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write: one file, no network.")] = Path(
+        "why.html"
+    ),
+) -> None:
+    """Show why a picture is taken for what it is: which parts speak for it, which for the runner-up.
+
+    Example: ddlcn explain model.ddlcn new.jpg -o why.html
+    """
+    from ddlcn.model_file import load_model
+    from ddlcn.pages.explanation import render_explanation
+    from ddlcn.report.writing import replace_file
+
+    replace_file(output, render_explanation(load_model(model), image, str(image)))
+    typer.echo(f"wrote {output}")
 
 
 def _to_line(prediction: Prediction, top: int, reject: bool) -> str:

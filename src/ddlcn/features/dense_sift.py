@@ -135,11 +135,14 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         descriptors : Descriptors
         """
-        patch_sizes, step, max_side, min_side, border = self._check_parameters()
+        patch_sizes, step, *_ = self._check_parameters()
+        return describe_grey(self.read(image, name), patch_sizes, step)
+
+    def read(self, image: AnyImage, name: str = "image") -> GreyImage:
+        """One image as it is described: grey values (H, W) in [0, 1], brought to size, with its border."""
+        patch_sizes, _, max_side, min_side, border = self._check_parameters()
         grey = read_image(image, max_side=max_side, min_side=min_side, patch_size=max(patch_sizes), name=name)
-        if border > 0:
-            grey = np.pad(grey, border, mode="edge")
-        return describe_grey(grey, patch_sizes, step)
+        return np.pad(grey, border, mode="edge") if border > 0 else grey
 
     def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int]:
         """The parameters as numbers: patch sizes, step, max_side, min_side, border."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 from ddlcn.experiments.catalogue import Experiment
@@ -11,6 +10,7 @@ from ddlcn.experiments.store import Row
 from ddlcn.report import contents as words
 from ddlcn.report.contents import Contents, Section, gather
 from ddlcn.report.pictures import find_pictures, is_of_people
+from ddlcn.report.templating import render
 from ddlcn.report.writing import count, describe, show_difference, show_number
 
 # A table of times longer than this is folded away.
@@ -20,25 +20,20 @@ _LONG = 12
 def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
     """The whole page, CSS and figures inside."""
     try:
-        import jinja2
         import matplotlib  # noqa: F401
         from markupsafe import Markup
     except ImportError as error:
         raise ImportError("the report needs matplotlib and jinja2: pip install 'ddlcn[report]'") from error
 
     contents = gather(rows, experiments)
-    templates = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_read),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    templates.globals.update(
-        count=count, describe=describe, show_difference=show_difference, show_number=show_number, long=_LONG
-    )
-    return templates.get_template("page.html").render(
-        style=Markup(_read("style.css")),  # ours, and CSS is not HTML: nothing to escape
+    return render(
+        "ddlcn.report",
+        "page.html",
+        count=count,
+        describe=describe,
+        show_difference=show_difference,
+        show_number=show_number,
+        long=_LONG,
         contents=contents,
         words=words,
         menu=_list_menu(contents),
@@ -46,10 +41,6 @@ def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
         confusions=_confusions(contents),
         glance=Markup(_draw_glance(contents)),
     )
-
-
-def _read(name: str) -> str:
-    return resources.files("ddlcn.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _list_menu(contents: Contents) -> list[tuple[str, str]]:

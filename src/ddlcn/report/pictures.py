@@ -75,6 +75,11 @@ def make_thumbnail(image: Any) -> str:
         picture = Image.fromarray(pixels)
     small = ImageOps.exif_transpose(picture).convert("RGB")
     small.thumbnail((SIDE, SIDE))
+    return to_data_address(small)
+
+
+def to_data_address(picture: Any) -> str:
+    """A PIL image as the data address of a JPEG, to stand inside a page."""
     stream = io.BytesIO()
-    small.save(stream, "JPEG", quality=80)
+    picture.save(stream, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()

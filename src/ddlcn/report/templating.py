@@ -1,0 +1,35 @@
+"""HTML from templates: one environment for all pages, so that they escape, fail and look alike."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """A page from a template in a package's `templates` folder, with the common style inside; everything is escaped.
+
+    Raises
+    ------
+    ImportError
+        If jinja2 is missing; the message says how to get it.
+    """
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("HTML pages need jinja2: pip install 'ddlcn[report]'") from error
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: read_template(package, name)),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    style = Markup(read_template("ddlcn.report", "style.css"))  # ours, and CSS is not HTML: nothing to escape
+    return environment.get_template(template).render(style=style, **values)
+
+
+def read_template(package: str, name: str) -> str:
+    return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
