@@ -119,3 +119,15 @@ def test_explain_writes_a_page(run, digit_model, digit_folder, tmp_path):
     result = run("explain", digit_model, digit_folder / "digit3" / "12.png", "-o", tmp_path / "why.html")
     assert result.output == f"wrote {tmp_path / 'why.html'}\n"
     assert "<h1>digit3" in (tmp_path / "why.html").read_text()
+
+
+def test_evaluate_counts_and_writes_a_page(run, digit_model, digit_folder, tmp_path):
+    folder = tmp_path / "new"
+    shutil.copytree(digit_folder, folder)
+    (folder / "digit1" / "bad.jpg").write_text("hello")
+    result = run("evaluate", digit_model, folder, "--html", tmp_path / "page.html")
+    assert result.exit_code == 0
+    assert "of 64 images (95 % interval" in result.stdout
+    assert "known against 16 images of unknown classes: area under the curve 0." in result.stdout
+    assert "bad.jpg" in result.stderr
+    assert "bad.jpg" in (tmp_path / "page.html").read_text()

@@ -1,4 +1,4 @@
-"""`ddlcn train`, `ddlcn predict`, `ddlcn explain`: a model learns from images, looks at others, and says why."""
+"""`ddlcn train`, `predict`, `explain`, `evaluate`: a model learns from images, looks at others, says why, is judged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ddlcn.predictions import Prediction
+    from ddlcn.training import Findings
 
 
 def train(
@@ -70,8 +71,7 @@ def train(
             f"accuracy: {100 * findings.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f}; mean over "
             f"classes {100 * findings.mean_over_classes:.1f} %), {findings.how}"
         )
-        for own, taken_for, times in findings.list_confusions():
-            typer.echo(f"  {own} taken for {taken_for}: {times} of {int((findings.truth == own).sum())}")
+        _print_confusions(findings)
     size = output.stat().st_size / 1e6
     typer.echo(f"wrote {output} ({size:.1f} MB) after {fitted.card_['trained_in_seconds']:.0f} s")
 
@@ -136,6 +136,48 @@ def explain(
 
     replace_file(output, render_explanation(load_model(model), image, str(image)))
     typer.echo(f"wrote {output}")
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
+    source: Annotated[
+        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ],
+    html: Annotated[Path | None, typer.Option(help="Also write a page: confusions, mistakes, atoms.")] = None,
+) -> None:
+    """Count how well a model does on labelled pictures that it has not seen.
+
+    Example: ddlcn evaluate model.ddlcn new-photos --html page.html
+    """
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.evaluation import evaluate as judge
+    from ddlcn.model_file import load_model
+    from ddlcn.pages.evaluation import render_evaluation
+    from ddlcn.report.writing import replace_file
+
+    loaded, data = load_model(model), load_labelled(source)
+    evaluation = judge(loaded, data.paths, data.labels, data.skipped, sys.stderr.isatty())
+    for failure in evaluation.unreadable:
+        print(f"ddlcn: left out: {failure.error}", file=sys.stderr)
+    found = evaluation.findings
+    interval = " to ".join(f"{100 * bound:.1f}" for bound in found.interval)
+    typer.echo(f"accuracy: {100 * found.accuracy:.1f} % of {len(found.truth)} images (95 % interval {interval})")
+    typer.echo(f"mean over classes: {100 * found.mean_over_classes:.1f} %")
+    typer.echo(f"expected calibration error: {evaluation.calibration_error:.3f}")
+    if evaluation.area_for_unknown is not None:
+        n_unknown = int((~evaluation.is_of_known_class).sum())
+        area = f"area under the curve {evaluation.area_for_unknown:.3f}"
+        typer.echo(f"known against {n_unknown} images of unknown classes: {area}")
+    _print_confusions(found)
+    if html is not None:
+        images = [prediction.name for prediction in evaluation.predictions]
+        replace_file(html, render_evaluation(loaded, evaluation, images, str(model), str(source)))
+        typer.echo(f"wrote {html}")
+
+
+def _print_confusions(found: Findings) -> None:
+    for own, taken_for, times in found.list_confusions():
+        typer.echo(f"  {own} taken for {taken_for}: {times} of {int((found.truth == own).sum())}")
 
 
 def _to_line(prediction: Prediction, top: int, reject: bool) -> str:
