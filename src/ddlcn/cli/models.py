@@ -175,6 +175,24 @@ def evaluate(
         typer.echo(f"wrote {html}")
 
 
+def serve(
+    model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
+    host: Annotated[str, typer.Option(help="Address to listen on; the default is this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    max_megabytes: Annotated[int, typer.Option(min=1, help="Largest upload.")] = 20,
+    max_megapixels: Annotated[int, typer.Option(min=1, help="Largest image.")] = 50,
+) -> None:
+    """Look at pictures in a browser: a page, and POST /predict for programs. Works with the network off.
+
+    Example: ddlcn serve model.ddlcn
+    """
+    from ddlcn.serve.app import run_server
+    from ddlcn.serve.uploads import Limits
+
+    typer.echo(f"http://{host}:{port} (Ctrl+C stops it)", err=True)
+    run_server(model, host, port, Limits(max_megabytes * 1_000_000, max_megapixels * 1_000_000))
+
+
 def _print_confusions(found: Findings) -> None:
     for own, taken_for, times in found.list_confusions():
         typer.echo(f"  {own} taken for {taken_for}: {times} of {int((found.truth == own).sum())}")
