@@ -131,3 +131,20 @@ def test_evaluate_counts_and_writes_a_page(run, digit_model, digit_folder, tmp_p
     assert "known against 16 images of unknown classes: area under the curve 0." in result.stdout
     assert "bad.jpg" in result.stderr
     assert "bad.jpg" in (tmp_path / "page.html").read_text()
+
+
+def test_add_pictures_and_a_class(run, digit_folder, tmp_path):
+    first, more = tmp_path / "first", tmp_path / "more"
+    for digit in range(3):
+        shutil.copytree(digit_folder / f"digit{digit}", first / f"digit{digit}")
+    shutil.copytree(digit_folder / "digit3", more / "digit3")
+    goal = tmp_path / "m.ddlcn"
+    assert run("train", first, "-o", goal).exit_code == 0
+    result = run("add", goal, more, "-o", tmp_path / "n.ddlcn")
+    assert result.output.startswith("added 16 pictures, new classes: digit3; wrote")
+    assert load_model(goal).classes_.tolist() == ["digit0", "digit1", "digit2"]
+    assert run("predict", tmp_path / "n.ddlcn", more / "digit3" / "04.png").output.count("digit3 ") == 1
+    assert "not tested since" not in run("info", goal).output
+    grown = run("add", goal, more, "--grow", first)
+    assert grown.exit_code == 0
+    assert len(load_model(goal).atom_labels_) > len(load_model(tmp_path / "n.ddlcn").atom_labels_)

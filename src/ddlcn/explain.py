@@ -77,7 +77,7 @@ class Explanation:
     _parts: Any  # csr_array (patches, columns): the feature, split
     _weights: Array  # (n_classes, columns)
     _atoms: Array  # (columns,)
-    _n_layer1: int
+    _atom_labels: Array  # (atoms of layer 1,)
 
     @property
     def ranking(self) -> Array:
@@ -115,12 +115,11 @@ class Explanation:
         weighted = self._parts.multiply(self._weights[self._find(label)][None, :]).tocoo()
         used, of_used = np.unique(self._atoms[weighted.col], return_inverse=True)
         totals = np.bincount(of_used, weighted.data)
-        per_class = self._n_layer1 // len(self.classes)
         shares = []
         for i in np.argsort(-totals, kind="stable")[:n].tolist():
             own, atom = of_used == i, int(used[i])
             patches = np.bincount(weighted.row[own], weighted.data[own])
-            learned_from = self.classes[atom // per_class] if atom < self._n_layer1 else None
+            learned_from = self._atom_labels[atom] if atom < len(self._atom_labels) else None
             shares.append(AtomShare(atom, learned_from, float(totals[i]), int(patches.argmax())))
         return shares
 
@@ -148,5 +147,5 @@ def explain(model: DDLCNClassifier, image: Any) -> Explanation:
     return Explanation(
         model.classes_, scores, np.asarray(intercept), contributions, described.xy, sizes, described.image_shape,
         int(getattr(network.features, "border", 0)), parts, weights, network.list_atoms(),
-        len(model.dictionaries_[0]),
+        model.atom_labels_,
     )  # fmt: skip

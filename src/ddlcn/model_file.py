@@ -4,8 +4,8 @@ The file is safetensors: the arrays, and a JSON text under the metadata key "ddl
 version and a checksum of everything. It is written beside its goal and moved there when complete, so a crash leaves the
 old file.
 
-Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images, what is known about the training, and,
-if asked for, patches of training images.
+Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images, what is known about the training, which
+class an atom was learned from and, if asked for, features and patches of training images.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ddlcn._sparse import make_csr
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
@@ -91,6 +93,10 @@ def describe_model(path: str | os.PathLike[str]) -> dict[str, str]:
     described["settings"] = ", ".join(f"{name}={value}" for name, value in told.items())
     described["inside"] = ", ".join(f"{name} {'x'.join(map(str, a.shape))}" for name, a in sorted(arrays.items()))
     kept = len(arrays["patches.pixels"]) if "patches.pixels" in arrays else 0
+    n_kept = len(arrays["kept.classes"]) if "kept.classes" in arrays else 0
+    described["can learn more"] = (
+        f"yes, from the features of {n_kept} images" if n_kept else "not without the old images"
+    )
     described["pictures inside"] = f"{kept} patches of training images" if kept else "none"
     return described
 
@@ -150,6 +156,12 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
     arrays = {f"dictionary{l}": atoms for l, atoms in enumerate(model.dictionaries_, 1)}
     if model.tangents_ is not None:
         arrays |= {f"tangents.{name}": np.asarray(part) for name, part in vars(model.tangents_).items()}
+    arrays["atom_classes"] = np.searchsorted(model.classes_, model.atom_labels_).astype(np.int32)
+    if model.kept_ is not None:
+        F = model.kept_.features
+        parts = {"data": F.data, "indices": F.indices, "indptr": F.indptr}
+        parts["classes"] = np.searchsorted(model.classes_, model.kept_.labels).astype(np.int32)
+        arrays |= {f"kept.{name}": part for name, part in parts.items()}
     if model.patches_ is not None:
         arrays |= {f"patches.{name}": part for name, part in vars(model.patches_).items()}
     return {**arrays, "coef": model.coef_, "intercept": model.intercept_}, header
@@ -161,6 +173,7 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
     from ddlcn.classifier import DDLCNClassifier
     from ddlcn.coding.tangents import TangentModel
     from ddlcn.features import DenseSIFT
+    from ddlcn.growing import KeptFeatures
     from ddlcn.patches import TrainingPatches
     from ddlcn.svm import LinearSVM
 
@@ -180,7 +193,13 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
     patches = None
     if "patches.pixels" in arrays:
         patches = TrainingPatches(**{field.name: arrays[f"patches.{field.name}"] for field in fields(TrainingPatches)})
-    rest = (calibration, header.get("card", {}), patches)
+    kept = None
+    if "kept.data" in arrays:
+        shape = (len(arrays["kept.classes"]), arrays["coef"].shape[1])
+        F = make_csr(arrays["kept.data"], arrays["kept.indices"], arrays["kept.indptr"], shape)
+        kept = KeptFeatures(F, classes[arrays["kept.classes"]])
+    of_atoms = arrays.get("atom_classes", np.repeat(np.arange(len(classes)), len(dictionaries[0]) // len(classes)))
+    rest = (calibration, header.get("card", {}), classes[of_atoms], patches, kept)
     return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, *rest)
 
 

@@ -23,6 +23,9 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from ddlcn import __version__
 from ddlcn.classifier import DDLCNClassifier
+from ddlcn.features import name_images
+from ddlcn.network import ImageFeatures
+from ddlcn.svm.route import BYTES_PER_NONZERO
 
 Array = NDArray[Any]
 Say = Callable[[str], None]
@@ -32,6 +35,8 @@ MAX_CROSS_VALIDATED = 2000
 N_FOLDS = 3
 HELD_OUT = 4  # one in so many
 CONFIDENCE = 0.95
+# Features of the training images are kept in the model file, so that it can learn more, if they take no more than this.
+MAX_KEPT_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -206,10 +211,15 @@ class Job:
         findings = Findings(how, self.labels[tested], np.array(winners)) if len(tested) else None
         chosen = splits[0].train if self.n_per_class is not None and splits else np.arange(len(self.paths))
         self.say(f"learning from {len(chosen)} images")
-        final = clone(model).fit([self.paths[i] for i in chosen], self.labels[chosen])
+        images = [self.paths[i] for i in chosen]
+        final = clone(model).fit(images, self.labels[chosen])
+        sizes = ImageFeatures(final._get_network(), list(name_images(images)), self.model.n_jobs, show=False)
+        if BYTES_PER_NONZERO * sizes.estimate_nonzeros() <= MAX_KEPT_BYTES:
+            self.say("keeping their features, so that more can be learned later")
+            final.keep_features(images, self.labels[chosen])
         if self.keep_patches:
             self.say("looking for the patches nearest to the atoms")
-            final.keep_patches([self.paths[i] for i in chosen], self.labels[chosen])
+            final.keep_patches(images, self.labels[chosen])
         final.card_ |= {"version": __version__, "trained_in_seconds": round(time.perf_counter() - begin, 1), "how": how}
         if findings is not None:
             low, high = findings.interval

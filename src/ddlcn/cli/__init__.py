@@ -40,6 +40,7 @@ def _root(
 app.command()(basics.demo)
 app.command()(basics.info)
 app.command()(models.train)
+app.command()(models.add)
 app.command()(models.predict)
 app.command()(models.explain)
 app.command()(models.evaluate)

@@ -76,6 +76,44 @@ def train(
     typer.echo(f"wrote {output} ({size:.1f} MB) after {fitted.card_['trained_in_seconds']:.0f} s")
 
 
+def add(
+    model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
+    source: Annotated[
+        Path, typer.Argument(help="New pictures: a folder of folders, or a CSV table.", metavar="FOLDER")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The model file to write; default: MODEL.")
+    ] = None,
+    old: Annotated[
+        Path | None,
+        typer.Option("--grow", help="Also learn atoms for new classes; needs the old pictures again.", metavar="OLD"),
+    ] = None,
+) -> None:
+    """Teach a model more pictures, of its classes or of new ones, without starting over.
+
+    Example: ddlcn add model.ddlcn more-photos
+    Example: ddlcn add model.ddlcn more-photos --grow photos
+    """
+    import numpy as np
+
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.growing import add_images, grow
+    from ddlcn.model_file import load_model
+
+    loaded, data = load_model(model), load_labelled(source)
+    for path, reason in data.skipped:
+        print(f"ddlcn: left out {path}: {reason}", file=sys.stderr)
+    if old is None:
+        updated = add_images(loaded, data.paths, data.labels)
+    else:
+        before = load_labelled(old)
+        updated = grow(loaded, [*before.paths, *data.paths], np.concatenate([before.labels, data.labels]))
+    new = np.setdiff1d(updated.classes_, loaded.classes_).tolist()
+    updated.save(output or model)
+    known = f", new classes: {', '.join(map(str, new))}" if new else ""
+    typer.echo(f"added {len(data)} pictures{known}; wrote {output or model}. `ddlcn evaluate` says how good it is now")
+
+
 def predict(
     model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
     paths: Annotated[list[str], typer.Argument(help="Images, folders, patterns; - reads a list from standard input.")],

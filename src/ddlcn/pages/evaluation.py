@@ -84,10 +84,9 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
     if not isinstance(model._get_network().features, DenseSIFT):
         return []
     layer1 = model.dictionaries_[0]
-    per_class = len(layer1) // len(model.classes_)
     drawn = []
-    for c, label in enumerate(model.classes_[:N_CLASSES].tolist()):
-        own = range(c * per_class, c * per_class + min(per_class, N_ATOMS))
+    for label in np.unique(model.atom_labels_)[:N_CLASSES].tolist():
+        own = np.flatnonzero(model.atom_labels_ == label)[:N_ATOMS].tolist()
         near = [[] if model.patches_ is None else model.patches_.of(atom) for atom in own]
         pictures = [[to_data_address(Image.fromarray(np.asarray(p))) for p, _ in patches] for patches in near]
         drawn.append((label, [(Markup(draw_atom(layer1[a])), p) for a, p in zip(own, pictures, strict=True)]))

@@ -36,8 +36,11 @@ BYTES_PER_NONZERO = 8
 class FeatureRows(Protocol):
     """Features of n images, computed when asked for."""
 
-    n_images: int
-    n_columns: int
+    @property
+    def n_images(self) -> int: ...
+
+    @property
+    def n_columns(self) -> int: ...
 
     def take(self, rows: slice) -> Any:
         """The features of some images: csr_array (rows, n_columns)."""
