@@ -148,3 +148,17 @@ def test_add_pictures_and_a_class(run, digit_folder, tmp_path):
     grown = run("add", goal, more, "--grow", first)
     assert grown.exit_code == 0
     assert len(load_model(goal).atom_labels_) > len(load_model(tmp_path / "n.ddlcn").atom_labels_)
+
+
+def test_compare_prints_a_table_and_writes_a_page(run, digit_folder, tmp_path):
+    folder = tmp_path / "two"
+    for digit in range(2):
+        shutil.copytree(digit_folder / f"digit{digit}", folder / f"digit{digit}")
+    methods = "linear SVM on pixels,nearest neighbour on pixels"
+    result = run("compare", folder, "--html", tmp_path / "c.html", "--draws", 2, "--methods", methods)
+    assert result.exit_code == 0
+    assert "32 pictures, 2 classes, 2 draws" in result.stdout
+    assert "With 10 images per class" in result.stdout
+    page = (tmp_path / "c.html").read_text()
+    assert "<svg" in page
+    assert page.count("<tr>") == 9  # a heading, and two methods at four sizes

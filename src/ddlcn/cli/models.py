@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+# What `ddlcn compare` runs unless asked otherwise.
+QUICK_METHODS = ("ddlcn fast", "RBF SVM on pixels", "linear SVM on pixels", "nearest neighbour on pixels")
+
 if TYPE_CHECKING:
     from ddlcn.predictions import Prediction
     from ddlcn.training import Findings
@@ -210,6 +213,52 @@ def evaluate(
     if html is not None:
         images = [prediction.name for prediction in evaluation.predictions]
         replace_file(html, render_evaluation(loaded, evaluation, images, str(model), str(source)))
+        typer.echo(f"wrote {html}")
+
+
+def compare(
+    source: Annotated[
+        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ],
+    html: Annotated[Path | None, typer.Option(help="Also write a page with the learning curves.")] = None,
+    methods: Annotated[str, typer.Option(help="Which, separated by commas; none means all that are quick.")] = "",
+    draws: Annotated[int, typer.Option(min=1, help="How many random draws of training pictures.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+) -> None:
+    """Learning curves on your own pictures: is this the right method, and would more labels help?
+
+    Example: ddlcn compare photos --html compare.html
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ddlcn._progress import track
+    from ddlcn.comparison import compare as run
+    from ddlcn.comparison import conclude, list_counts, make_methods, summarise
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.datasets.remarks import find_duplicates
+
+    chosen = make_methods([name.strip() for name in methods.split(",")] if methods else QUICK_METHODS)
+    data = load_labelled(source)
+    groups = find_duplicates(data.paths)
+    total = len(list_counts(data.labels, groups)) * draws * len(chosen)
+    steps = track(run(chosen, data.paths, data.labels, groups, draws, seed), total, "comparing methods", True)
+    curves = summarise(list(steps))
+    table = Table(title=f"{len(data)} pictures, {len(data.class_names)} classes, {draws} draws: recognised, %")
+    table.add_column("images per class", justify="right")
+    for method in curves:
+        table.add_column(method, justify="right")
+    for points in zip(*curves.values(), strict=True):
+        shown = [f"{100 * p.accuracy:.1f} ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in points]
+        table.add_row(str(points[0].n_per_class), *shown)
+    Console(width=None if Console().is_terminal else 130).print(table)
+    for sentence in conclude(curves):
+        typer.echo(sentence)
+    if html is not None:
+        from ddlcn.pages.comparison import render_comparison
+        from ddlcn.report.writing import replace_file
+
+        replace_file(html, render_comparison(curves, str(source), len(data), len(data.class_names), draws))
         typer.echo(f"wrote {html}")
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; each line has a marker of its own as well.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_MARKERS = ("o", "s", "^", "D", "v", "P")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
 # More than this between the smallest and the largest value, and the axis is logarithmic.
 _WIDE = 15.0
 _AXIS_NAMES = {
@@ -60,7 +60,7 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
     if logarithmic:
         axis.set_xscale("log")
     for i, (label, points) in enumerate(lines.items()):
-        colour, marker = _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
+        colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
         points = sorted(points, key=lambda point: places[getattr(point.cell.settings, x, None)])
         ours = [(places[getattr(p.cell.settings, x, None)], p.over_images) for p in points if p.over_images is not None]
         if ours:
@@ -158,8 +158,8 @@ def draw_errors(lines: Sequence[ErrorLine], name: str) -> str:
             range(1, len(line.errors) + 1),
             [error.mean for error in line.errors],
             yerr=[error.sd or 0.0 for error in line.errors],
-            color=_COLOURS[i % len(_COLOURS)],
-            marker=_MARKERS[i % len(_MARKERS)],
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKERS[i % len(MARKERS)],
             capsize=3,
             elinewidth=1.2,
             label=line.label,
