@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Point:
-    """One method at one number of images: mean over draws, and its 95 % interval (Student's)."""
+    """One method at one number of images: mean over draws, its 95 % interval (Student's), and draw by draw."""
 
     n_per_class: int
     accuracy: float
@@ -57,6 +57,7 @@ class Point:
     fit_seconds: float
     seconds_per_image: float
     n_bytes: int
+    draws: tuple[float, ...] = ()
 
 
 class Pixels(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -156,14 +157,18 @@ def summarise(outcomes: Sequence[Outcome]) -> dict[str, list[Point]]:
     for method, n in dict.fromkeys((o.method, o.n_per_class) for o in outcomes):
         own = [o for o in outcomes if (o.method, o.n_per_class) == (method, n)]
         values = np.array([o.accuracy for o in own])
-        half = 0.0
-        if len(values) > 1:
-            half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-        mean = float(values.mean())
+        mean, half = float(values.mean()), _half_interval(values)
         fit, each = (float(np.mean([getattr(o, f) for o in own])) for f in ("fit_seconds", "seconds_per_image"))
-        point = Point(n, mean, max(0.0, mean - half), min(1.0, mean + half), fit, each, own[-1].n_bytes)
+        point = Point(n, mean, max(0.0, mean - half), min(1.0, mean + half), fit, each, own[-1].n_bytes, tuple(values))
         curves.setdefault(method, []).append(point)
     return curves
+
+
+def _half_interval(values: Array) -> float:
+    """Half the width of the interval of a mean; 0 for a single value, which tells nothing about it."""
+    if len(values) < 2:
+        return 0.0
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def conclude(curves: dict[str, list[Point]]) -> list[str]:
@@ -174,7 +179,8 @@ def conclude(curves: dict[str, list[Point]]) -> list[str]:
     winner = f"With {last[best].n_per_class} images per class {best} is best: {100 * last[best].accuracy:.1f} %"
     if second is not None:
         gap = 100 * (last[best].accuracy - last[second].accuracy)
-        sure = last[best].low > last[second].high
+        differences = np.array(last[best].draws) - np.array(last[second].draws)  # the draws are the same for both
+        sure = len(differences) > 1 and differences.mean() > _half_interval(differences)
         winner += f", {gap:.1f} points above {second}{'' if sure else ' (within the uncertainty of these draws)'}"
     sentences = [f"{winner}."]
     if len(curves[best]) > 1:
