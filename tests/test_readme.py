@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from ddlcn import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -33,6 +43,62 @@ def test_the_example_on_a_folder(tmp_path, monkeypatch, capsys):
     exec(compile(example, "README.md", "exec"), {})
     assert (tmp_path / "model.ddlcn").exists()
     assert "digit" in capsys.readouterr().out
+
+
+def test_the_journey_on_a_folder(tmp_path, monkeypatch, capsys):
+    """Every command of the shell's journey, in its order, on real pictures; the server answers while it runs."""
+    (journey,) = re.findall(r"```console\n(\$ ddlcn train.*?)```", README, re.DOTALL)
+    commands = [shlex.split(line[2:], comments=True) for line in journey.splitlines()]
+    assert [command[1] for command in commands] == [
+        *("train", "info", "predict", "predict", "explain", "evaluate", "compare", "add", "serve"),
+    ]
+    write_photos(tmp_path)
+    digits = load_digits()
+    for folder, kinds, which in (
+        ("tested", range(3), slice(12, 18)),
+        ("more", [3], slice(0, 8)),
+        ("new", [1], slice(20, 22)),
+    ):
+        for kind in kinds:
+            goal = tmp_path / folder / f"digit{kind}" if folder != "new" else tmp_path / folder
+            goal.mkdir(parents=True)
+            for i, image in enumerate(digits.images[digits.target == kind][which]):
+                Image.fromarray(np.uint8(image * 15.9)).resize((48, 48)).save(
+                    goal / f"{'ab'[i] if folder == 'new' else i}.png"
+                )
+    monkeypatch.chdir(tmp_path)
+    said = {}
+    for command in commands[:-1]:
+        result = CliRunner().invoke(cli.app, command[1:])
+        assert result.exit_code == 0, (command, result.output)
+        said[command[1]] = said.get(command[1], "") + result.stdout
+    assert "3-fold cross-validation" in said["train"]
+    assert "patches of training images" in said["info"]
+    assert said["predict"].startswith(f"{Path('new/a.png')}: digit1 ")
+    assert "accuracy: " in said["evaluate"]
+    assert "images per class" in said["compare"]
+    assert "new classes: digit3" in said["add"]
+    for page in ("why.html", "page.html", "compare.html"):
+        assert (tmp_path / page).stat().st_size > 10_000
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    serve = [sys.executable, "-m", "ddlcn", *commands[-1][1:]]
+    serve[serve.index("8000")] = port
+    process = subprocess.Popen(serve, stderr=subprocess.PIPE)
+    try:
+        for _ in range(300):
+            try:
+                health = json.loads(urllib.request.urlopen(f"http://127.0.0.1:{port}/health").read())
+                break
+            except OSError:
+                assert process.poll() is None
+                time.sleep(0.1)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert health["classes"] == ["digit0", "digit1", "digit2", "digit3"]
 
 
 def test_the_commands_exist():
