@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ddlcn.cli import basics, data, experiments, models
+from ddlcn.cli import basics, data, experiments, learning, looking
 
 app = typer.Typer(
     help="Recognise images from a few labelled examples per class.",
@@ -39,13 +39,13 @@ def _root(
 
 app.command()(basics.demo)
 app.command()(basics.info)
-app.command()(models.train)
-app.command()(models.add)
-app.command()(models.predict)
-app.command()(models.explain)
-app.command()(models.evaluate)
-app.command()(models.compare)
-app.command()(models.serve)
+app.command()(learning.train)
+app.command()(learning.add)
+app.command()(looking.predict)
+app.command()(looking.explain)
+app.command()(looking.evaluate)
+app.command()(learning.compare)
+app.command()(looking.serve)
 app.command()(experiments.reproduce)
 app.command()(experiments.report)
 app.add_typer(data.app, name="data")

@@ -1,0 +1,159 @@
+"""`ddlcn train`, `ddlcn add` and `ddlcn compare`: pictures and labels in, a model or a comparison out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ddlcn.cli.printing import print_confusions
+
+# What `ddlcn compare` runs unless asked otherwise.
+QUICK_METHODS = ("ddlcn fast", "RBF SVM on pixels", "linear SVM on pixels", "nearest neighbour on pixels")
+
+
+def train(
+    source: Annotated[
+        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("model.ddlcn"),
+    preset: Annotated[str, typer.Option(help="fast, accurate or paper.")] = "fast",
+    layers: Annotated[int, typer.Option(min=0, help="Layers; 0 means the preset's.")] = 0,
+    atoms_per_class: Annotated[int, typer.Option(min=0, help="Atoms per class; 0 means the preset's.")] = 0,
+    images_per_class: Annotated[int, typer.Option(min=0, help="Learn from so many per class, test the rest.")] = 0,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose k, beta, power and C on training folds first.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 0,
+    keep_patches: Annotated[
+        bool, typer.Option("--keep-patches", help="Put patches of the pictures into the file, for explanations.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")] = False,
+) -> None:
+    """Learn from labelled pictures, say how well it works on pictures held out, and write a model file.
+
+    Example: ddlcn train photos -o photos.ddlcn
+    """
+    from ddlcn.classifier import DDLCNClassifier
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.datasets.remarks import find_duplicates, make_remarks
+    from ddlcn.presets import get_preset
+    from ddlcn.training import Job
+
+    def say(text: str) -> None:
+        print(f"ddlcn: {text}", file=sys.stderr, flush=True)
+
+    parameters = get_preset(preset, layers or None)
+    if atoms_per_class:
+        parameters["atoms_per_class"] = atoms_per_class
+    if not output.resolve().parent.is_dir():
+        raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
+    data = load_labelled(source)
+    typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
+    for path, reason in data.skipped:
+        say(f"left out {path}: {reason}")
+    groups = find_duplicates(data.paths)
+    for remark in make_remarks(data.paths, data.labels, groups):
+        say(f"note: {remark}")
+    model = DDLCNClassifier(**parameters, random_state=seed, verbose=int(sys.stderr.isatty()))
+    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches, say)
+    try:
+        fitted, findings = job.run()
+    except KeyboardInterrupt:
+        say("stopped; the same command with --resume goes on from here")
+        raise typer.Exit(130) from None
+    if findings is None:
+        typer.echo(f"accuracy: not known, {fitted.card_['how']}")
+    else:
+        low, high = findings.interval
+        typer.echo(
+            f"accuracy: {100 * findings.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f}; mean over "
+            f"classes {100 * findings.mean_over_classes:.1f} %), {findings.how}"
+        )
+        print_confusions(findings)
+    size = output.stat().st_size / 1e6
+    typer.echo(f"wrote {output} ({size:.1f} MB) after {fitted.card_['trained_in_seconds']:.0f} s")
+
+
+def add(
+    model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
+    source: Annotated[
+        Path, typer.Argument(help="New pictures: a folder of folders, or a CSV table.", metavar="FOLDER")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The model file to write; default: MODEL.")
+    ] = None,
+    old: Annotated[
+        Path | None,
+        typer.Option("--grow", help="Also learn atoms for new classes; needs the old pictures again.", metavar="OLD"),
+    ] = None,
+) -> None:
+    """Teach a model more pictures, of its classes or of new ones, without starting over.
+
+    Example: ddlcn add model.ddlcn more-photos
+    Example: ddlcn add model.ddlcn more-photos --grow photos
+    """
+    import numpy as np
+
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.growing import add_images, grow
+    from ddlcn.model_file import load_model
+
+    loaded, data = load_model(model), load_labelled(source)
+    for path, reason in data.skipped:
+        print(f"ddlcn: left out {path}: {reason}", file=sys.stderr)
+    if old is None:
+        updated = add_images(loaded, data.paths, data.labels)
+    else:
+        before = load_labelled(old)
+        updated = grow(loaded, [*before.paths, *data.paths], np.concatenate([before.labels, data.labels]))
+    new = np.setdiff1d(updated.classes_, loaded.classes_).tolist()
+    updated.save(output or model)
+    known = f", new classes: {', '.join(map(str, new))}" if new else ""
+    typer.echo(f"added {len(data)} pictures{known}; wrote {output or model}. `ddlcn evaluate` says how good it is now")
+
+
+def compare(
+    source: Annotated[
+        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ],
+    html: Annotated[Path | None, typer.Option(help="Also write a page with the learning curves.")] = None,
+    methods: Annotated[str, typer.Option(help="Which, separated by commas; none means all that are quick.")] = "",
+    draws: Annotated[int, typer.Option(min=1, help="How many random draws of training pictures.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+) -> None:
+    """Learning curves on your own pictures: is this the right method, and would more labels help?
+
+    Example: ddlcn compare photos --html compare.html
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ddlcn._progress import track
+    from ddlcn.comparison import compare as run
+    from ddlcn.comparison import conclude, list_counts, make_methods, summarise
+    from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.datasets.remarks import find_duplicates
+
+    chosen = make_methods([name.strip() for name in methods.split(",")] if methods else QUICK_METHODS)
+    data = load_labelled(source)
+    groups = find_duplicates(data.paths)
+    total = len(list_counts(data.labels, groups)) * draws * len(chosen)
+    steps = track(run(chosen, data.paths, data.labels, groups, draws, seed), total, "comparing methods", True)
+    curves = summarise(list(steps))
+    table = Table(title=f"{len(data)} pictures, {len(data.class_names)} classes, {draws} draws: recognised, %")
+    table.add_column("images per class", justify="right")
+    for method in curves:
+        table.add_column(method, justify="right")
+    for points in zip(*curves.values(), strict=True):
+        shown = [f"{100 * p.accuracy:.1f} ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in points]
+        table.add_row(str(points[0].n_per_class), *shown)
+    Console(width=None if Console().is_terminal else 130).print(table)
+    for sentence in conclude(curves):
+        typer.echo(sentence)
+    if html is not None:
+        from ddlcn.pages.comparison import render_comparison
+        from ddlcn.report.writing import replace_file
+
+        replace_file(html, render_comparison(curves, str(source), len(data), len(data.class_names), draws))
+        typer.echo(f"wrote {html}")
