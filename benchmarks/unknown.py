@@ -41,7 +41,8 @@ def main() -> None:
         of_known, of_unknown = (100 * (share or 0.0) for share in found.rejected)
         print(
             f"seed {seed}: accuracy {100 * found.findings.accuracy:.1f} %, area {found.area_for_unknown:.3f}, "
-            f"calibration error {found.calibration_error:.3f}; rejected {of_known:.1f} % of known, {of_unknown:.1f} % of unknown",
+            f"calibration error {found.calibration_error:.3f}; rejected {of_known:.1f} % of known, "
+            f"{of_unknown:.1f} % of unknown",
             flush=True,
         )
 

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 
 from ddlcn import DDLCNClassifier, load_model
-from ddlcn.evaluation import Evaluation, evaluate, expected_calibration_error
+from ddlcn.evaluation import Evaluation, Findings, evaluate, expected_calibration_error
 from ddlcn.predictions import Prediction
+
+
+def test_figures_are_what_was_counted():
+    truth = np.array(["a"] * 8 + ["b"] * 2)
+    winners = np.array(["a"] * 6 + ["b"] * 2 + ["b", "a"])
+    findings = Findings("by hand", truth, winners)
+    assert findings.accuracy == 0.7
+    assert findings.mean_over_classes == pytest.approx((6 / 8 + 1 / 2) / 2)
+    assert findings.list_confusions() == [("a", "b", 2), ("b", "a", 1)]
+    low, high = findings.interval
+    assert (round(low, 4), round(high, 4)) == (0.3968, 0.8922)  # Wilson's interval for 7 of 10
 
 
 def say(label, probability, known=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ddlcn import DDLCNClassifier, load_model
-from ddlcn.training import Findings, Job, Progress, plan_splits
+from ddlcn.training import Job, Progress, plan_splits
 
 LABELS = np.repeat(["a", "b", "c"], 12)
 
@@ -48,17 +48,6 @@ def test_many_images_are_held_out_once():
     splits, how = plan_splits(labels, np.arange(2400), None, False, 0)
     assert len(splits) == 1
     assert how == "600 of 2400 images held out"
-
-
-def test_figures_are_what_was_counted():
-    truth = np.array(["a"] * 8 + ["b"] * 2)
-    winners = np.array(["a"] * 6 + ["b"] * 2 + ["b", "a"])
-    findings = Findings("by hand", truth, winners)
-    assert findings.accuracy == 0.7
-    assert findings.mean_over_classes == pytest.approx((6 / 8 + 1 / 2) / 2)
-    assert findings.list_confusions() == [("a", "b", 2), ("b", "a", 1)]
-    low, high = findings.interval
-    assert (round(low, 4), round(high, 4)) == (0.3968, 0.8922)  # Wilson's interval for 7 of 10
 
 
 def make_job(folder, goal, **more):

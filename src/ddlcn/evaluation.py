@@ -14,19 +14,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ddlcn._progress import track
 from ddlcn.predictions import Prediction, predict_each
-from ddlcn.training import Findings
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
 
 Array = NDArray[Any]
 
+CONFIDENCE = 0.95
 # Bins of the winner's probability, for the calibration error.
 N_BINS = 15
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What held-out images showed.
+
+    Attributes
+    ----------
+    how : str
+        In words: "3-fold cross-validation", ...
+    truth, winners : ndarrays (n,)
+        Labels of the images that were tested, and what they were taken for.
+    """
+
+    how: str
+    truth: Array
+    winners: Array
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean(self.truth == self.winners))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's, at 95 %."""
+        right = stats.binomtest(int(np.sum(self.truth == self.winners)), len(self.truth))
+        low, high = right.proportion_ci(CONFIDENCE, method="wilson")
+        return float(low), float(high)
+
+    @property
+    def mean_over_classes(self) -> float:
+        return float(np.mean([np.mean(self.winners[self.truth == label] == label) for label in np.unique(self.truth)]))
+
+    def list_confusions(self, n: int = 5) -> list[tuple[Any, Any, int]]:
+        """The pairs that are confused most: (class, taken for, how often)."""
+        wrong = self.truth != self.winners
+        pairs, counts = np.unique(
+            np.stack([self.truth[wrong], self.winners[wrong]], axis=1), axis=0, return_counts=True
+        )
+        order = np.argsort(-counts, kind="stable")[:n]
+        return [(pairs[i, 0], pairs[i, 1], int(counts[i])) for i in order]
 
 
 @dataclass(frozen=True)

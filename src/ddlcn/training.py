@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold
 
 from ddlcn import __version__
 from ddlcn.classifier import DDLCNClassifier
+from ddlcn.evaluation import Findings
 from ddlcn.features import name_images
 from ddlcn.network import ImageFeatures
 from ddlcn.svm.route import BYTES_PER_NONZERO
@@ -34,7 +34,6 @@ Say = Callable[[str], None]
 MAX_CROSS_VALIDATED = 2000
 N_FOLDS = 3
 HELD_OUT = 4  # one in so many
-CONFIDENCE = 0.95
 # Features of the training images are kept in the model file, so that it can learn more, if they take no more than this.
 MAX_KEPT_BYTES = 100_000_000
 
@@ -45,47 +44,6 @@ class Split:
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What held-out images showed.
-
-    Attributes
-    ----------
-    how : str
-        In words: "3-fold cross-validation", ...
-    truth, winners : ndarrays (n,)
-        Labels of the images that were tested, and what they were taken for.
-    """
-
-    how: str
-    truth: Array
-    winners: Array
-
-    @property
-    def accuracy(self) -> float:
-        return float(np.mean(self.truth == self.winners))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's, at 95 %."""
-        right = stats.binomtest(int(np.sum(self.truth == self.winners)), len(self.truth))
-        low, high = right.proportion_ci(CONFIDENCE, method="wilson")
-        return float(low), float(high)
-
-    @property
-    def mean_over_classes(self) -> float:
-        return float(np.mean([np.mean(self.winners[self.truth == label] == label) for label in np.unique(self.truth)]))
-
-    def list_confusions(self, n: int = 5) -> list[tuple[Any, Any, int]]:
-        """The pairs that are confused most: (class, taken for, how often)."""
-        wrong = self.truth != self.winners
-        pairs, counts = np.unique(
-            np.stack([self.truth[wrong], self.winners[wrong]], axis=1), axis=0, return_counts=True
-        )
-        order = np.argsort(-counts, kind="stable")[:n]
-        return [(pairs[i, 0], pairs[i, 1], int(counts[i])) for i in order]
 
 
 def plan_splits(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ddlcn.training import Findings
+    from ddlcn.evaluation import Findings
 
 
 def print_confusions(found: Findings) -> None:
