@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from ddlcn._labels import check_known_labels, check_labels
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
 from ddlcn.calibration import Calibration, Calibrator
@@ -28,7 +29,7 @@ from ddlcn.dictionaries import (
     resolve_atoms_per_class,
     resolve_deep_atoms,
 )
-from ddlcn.features import DenseSIFT, describe_by_class, name_images, sample_descriptors
+from ddlcn.features import describe_by_class, name_images, resolve_features, sample_descriptors
 from ddlcn.network import TOL, ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
 from ddlcn.presets import get_preset
@@ -198,7 +199,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         settings = self._check_parameters()
         named = list(name_images(images))
-        self.classes_, labels = _check_labels(y, len(named))
+        self.classes_, labels = check_labels(y, len(named))
         *dictionary_seeds, self._calibration_seed = _spawn_seeds(self.random_state)
 
         layer1 = self._learn_layer1(settings, named, labels, dictionary_seeds)
@@ -277,7 +278,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         named = list(name_images(images))
-        labels = np.searchsorted(self.classes_, _check_known(y, self.classes_, len(named)))
+        labels = np.searchsorted(self.classes_, check_known_labels(y, self.classes_, len(named)))
         self.patches_ = collect_patches(self, named, labels, self.verbose > 0)
         return self
 
@@ -295,7 +296,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         named = list(name_images(images))
-        labels = _check_known(y, self.classes_, len(named))
+        labels = check_known_labels(y, self.classes_, len(named))
         self.kept_ = KeptFeatures(self._get_network().transform(named, self.n_jobs, self.verbose > 0), labels)
         return self
 
@@ -383,7 +384,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {
             "depth": self.depth,
             "layer_weights": check_layer_weights(self.layer_weights, self.depth, n_layers),
-            "features": _resolve_features(self.features),
+            "features": resolve_features(self.features),
             "betas": tuple(check_number("beta", beta) for beta in check_per_layer("beta", self.beta, n_layers)),
             "n_neighbors": tuple(
                 None if k is None else check_count("n_neighbors", k)
@@ -443,42 +444,3 @@ def _spawn_seeds(random_state: Any) -> tuple[np.random.SeedSequence, ...]:
     """Seeds for dictionary images, layer 1, deeper layers, the descriptors that those see, tangents, calibration."""
     images, layer1, deeper, calibration, sample, tangents = seed_sequence(random_state).spawn(6)
     return images, layer1, deeper, sample, tangents, calibration
-
-
-def _resolve_features(features: Any) -> Any:
-    """The object that describes images; a copy of the user's, so that a fitted model does not change with it."""
-    if isinstance(features, str) and features == "sift":
-        return DenseSIFT()
-    if isinstance(features, str) or not hasattr(features, "transform"):
-        raise ValueError(
-            f"features must be 'sift' or an object with transform(images), such as DenseSIFT(step=4); got {features!r}"
-        )
-    return clone(features, safe=False)
-
-
-def _check_known(y: Any, classes: Array, n_images: int) -> Array:
-    """Labels (n_images,), all of them among the classes."""
-    labels = np.asarray(y)
-    if labels.shape != (n_images,):
-        raise ValueError(f"y has shape {labels.shape} for {n_images} images: pass one label per image")
-    strange = np.setdiff1d(labels, classes)
-    if len(strange):
-        raise ValueError(f"y holds {strange.tolist()[0]!r}, which is none of the classes {classes.tolist()}")
-    return labels
-
-
-def _check_labels(y: Any, n_images: int) -> tuple[Array, NDArray[np.intp]]:
-    """Classes (n_classes,) and class indices (n_images,)."""
-    if y is None:
-        raise ValueError("y is missing: pass one label per image; to fit means to learn from labelled images")
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(f"y must be one label per image, a flat sequence; got shape {labels.shape}")
-    if len(labels) != n_images:
-        raise ValueError(f"y has {len(labels)} labels for {n_images} images: pass one label per image")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity: give every image a label, or leave it out")
-    classes, indices = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only ({classes[0]!r}): at least two classes are needed")
-    return classes, indices

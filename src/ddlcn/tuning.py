@@ -17,10 +17,11 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
+from ddlcn._labels import check_labels
 from ddlcn._progress import track
 from ddlcn._validation import check_count
 from ddlcn.calibration import sample_images
-from ddlcn.classifier import DDLCNClassifier, _check_labels, _spawn_seeds
+from ddlcn.classifier import DDLCNClassifier, _spawn_seeds
 from ddlcn.features import name_images
 from ddlcn.network import Network
 from ddlcn.pooling import raise_to_power
@@ -94,7 +95,7 @@ def tune(
     n_folds = check_count("n_folds", n_folds)
     model._check_parameters()
     named = list(name_images(images))
-    classes, labels = _check_labels(y, len(named))
+    classes, labels = check_labels(y, len(named))
     rng = np.random.default_rng(_spawn_seeds(model.random_state)[0])
     kept = sample_images(labels, MAX_IMAGES, rng)
     smallest = int(np.bincount(labels[kept]).min())

@@ -6,6 +6,7 @@ from ddlcn.features.by_class import describe, describe_by_class, sample_descript
 from ddlcn.features.dense_sift import DenseSIFT
 from ddlcn.features.descriptors import Descriptors
 from ddlcn.features.images import ImageReadError, name_images, read_image, read_images
+from ddlcn.features.resolve import resolve_features
 
 __all__ = [
     "DenseSIFT",
@@ -16,5 +17,6 @@ __all__ = [
     "name_images",
     "read_image",
     "read_images",
+    "resolve_features",
     "sample_descriptors",
 ]
