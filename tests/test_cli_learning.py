@@ -89,3 +89,18 @@ def test_compare_prints_a_table_and_writes_a_page(run, digit_folder, tmp_path):
     page = (tmp_path / "c.html").read_text()
     assert "<svg" in page
     assert page.count("<tr>") == 9  # a heading, and two methods at four sizes
+
+
+def test_train_and_tune(run, digit_folder, tmp_path, monkeypatch):
+    from ddlcn import tuning
+
+    monkeypatch.setattr(
+        tuning, "CHOICES", {"n_neighbors": (5,), "beta": (0.05,), "pool_power": (0.5, 1.0), "C": (1.0, 10.0)}
+    )
+    folder = tmp_path / "two"
+    for digit in range(2):
+        shutil.copytree(digit_folder / f"digit{digit}", folder / f"digit{digit}")
+    result = run("train", folder, "-o", tmp_path / "m.ddlcn", "--tune")
+    assert result.exit_code == 0
+    assert "chosen: n_neighbors 5, beta 0.05, pool_power" in result.stderr
+    assert "of 32 images held out" in result.stdout

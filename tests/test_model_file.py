@@ -168,10 +168,17 @@ def test_others_may_read_the_file(path):
     assert path.stat().st_mode == plain.stat().st_mode
 
 
-def test_a_model_of_format_1_loads_and_decides_as_it_did(stripes):
-    """Written by ddlcn 0.1.0 before format 2 was; the figures were printed then."""
-    model = load_model(Path(__file__).parent / "models" / "format1.ddlcn")
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_model_of_every_format_loads_and_decides_as_it_did(stripes, version):
+    """Written when the format was new; the figures were printed then."""
+    model = load_model(Path(__file__).parent / "models" / f"format{version}.ddlcn")
     expected = [[0.78269, -0.9083, -0.85326], [-0.92619, 0.87481, -0.92671]]
     np.testing.assert_allclose(model.decision_function(stripes[0][30:32]), expected, atol=1e-4)
     assert model.score(stripes[0][30:], stripes[1][30:]) == 1.0
     np.testing.assert_allclose(model.predict_proba(stripes[0][30:32]).max(axis=1), 1.0, atol=1e-3)
+    assert model.atom_labels_.tolist() == ["across", "across", "along", "along", "aslant", "aslant"]
+    assert model.explain(stripes[0][30]).ranking[0] == "across"
+    if version >= 2:
+        assert model._calibrator.find(1).threshold == pytest.approx(0.999999949107417)
+        assert model.patches_.pixels.shape == (24, 32, 32)
+        assert model.kept_.labels.tolist() == ["across", "along", "aslant"] * 2

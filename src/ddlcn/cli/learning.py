@@ -48,14 +48,15 @@ def train(
         parameters["atoms_per_class"] = atoms_per_class
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
-    data = load_labelled(source)
+    verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
+    data = load_labelled(source, verbose=verbose)
     typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
     for path, reason in data.skipped:
         say(f"left out {path}: {reason}")
-    groups = find_duplicates(data.paths)
+    groups = find_duplicates(data.paths, verbose=verbose)
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
-    model = DDLCNClassifier(**parameters, random_state=seed, verbose=int(sys.stderr.isatty()))
+    model = DDLCNClassifier(**parameters, random_state=seed, verbose=verbose)
     job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches, say)
     try:
         fitted, findings = job.run()
@@ -136,10 +137,11 @@ def compare(
     from ddlcn.datasets.remarks import find_duplicates
 
     chosen = make_methods([name.strip() for name in methods.split(",")] if methods else QUICK_METHODS)
-    data = load_labelled(source)
-    groups = find_duplicates(data.paths)
+    verbose = int(sys.stderr.isatty())
+    data = load_labelled(source, verbose=verbose)
+    groups = find_duplicates(data.paths, verbose=verbose)
     total = len(list_counts(data.labels, groups)) * draws * len(chosen)
-    steps = track(run(chosen, data.paths, data.labels, groups, draws, seed), total, "comparing methods", True)
+    steps = track(run(chosen, data.paths, data.labels, groups, draws, seed), total, "comparing methods", verbose > 0)
     curves = summarise(list(steps))
     table = Table(title=f"{len(data)} pictures, {len(data.class_names)} classes, {draws} draws: recognised, %")
     table.add_column("images per class", justify="right")

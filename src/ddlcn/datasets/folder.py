@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ddlcn._progress import track
 from ddlcn._threads import map_threads
 from ddlcn._validation import check_choice
 from ddlcn.features.images import ImageReadError, read_image
@@ -53,7 +54,9 @@ class ImageFolder:
         return f"ImageFolder({len(self)} images, {len(self.class_names)} classes, {len(self.skipped)} skipped)"
 
 
-def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs: int | None = None) -> ImageFolder:
+def load_folder(
+    folder: str | os.PathLike[str], on_error: str = "raise", n_jobs: int | None = None, verbose: int = 0
+) -> ImageFolder:
     """List the pictures of a folder that has one sub-folder per class.
 
     Hidden files and folders, files of other kinds, and pictures that lie in no class folder are passed over.
@@ -67,6 +70,8 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
         What to do with a file that cannot be read: stop, or list it in `.skipped` and warn.
     n_jobs : int, optional
         Threads that check the files; None means every core.
+    verbose : int, default 0
+        1 shows progress.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
         )
     found = [(path, class_folder.name) for class_folder in class_folders for path in walk_images(class_folder)]
 
-    paths, labels, skipped = check_files(found, n_jobs, on_error)
+    paths, labels, skipped = check_files(found, n_jobs, on_error, verbose > 0)
     if not paths:
         why = f"none of its {len(skipped)} images can be read" if skipped else "no image in any class folder"
         raise ValueError(f"folder {str(root)!r}: {why}; pass a folder with <class>/*.jpg, *.png, ...")
@@ -113,13 +118,14 @@ def load_folder(folder: str | os.PathLike[str], on_error: str = "raise", n_jobs:
 
 
 def check_files(
-    found: Sequence[tuple[Path, str]], n_jobs: int | None, on_error: str = "skip"
+    found: Sequence[tuple[Path, str]], n_jobs: int | None, on_error: str = "skip", show: bool = False
 ) -> tuple[list[Path], list[str], list[tuple[Path, str]]]:
     """Of files and their labels: paths and labels of those that can be read, and the others with the reason."""
     paths: list[Path] = []
     labels: list[str] = []
     skipped: list[tuple[Path, str]] = []
-    for (path, label), error in zip(found, map_threads(_try_to_read, found, n_jobs), strict=True):
+    errors = track(map_threads(_try_to_read, found, n_jobs), len(found), "reading pictures", show)
+    for (path, label), error in zip(found, errors, strict=True):
         if error is None:
             paths.append(path)
             labels.append(label)

@@ -12,7 +12,7 @@ import numpy as np
 from ddlcn.datasets.folder import ImageFolder, check_files, load_folder
 
 
-def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None) -> ImageFolder:
+def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None, verbose: int = 0) -> ImageFolder:
     """The readable pictures of a folder with one sub-folder per class, or of a CSV table.
 
     Parameters
@@ -23,6 +23,8 @@ def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None) -> 
         and "label" says which columns to read.
     n_jobs : int, optional
         Threads that check the files.
+    verbose : int, default 0
+        1 shows progress.
 
     Returns
     -------
@@ -32,10 +34,12 @@ def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None) -> 
     path = Path(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that files were skipped: `.skipped` says so
-        return _load_table(path, n_jobs) if path.is_file() else load_folder(path, on_error="skip", n_jobs=n_jobs)
+        if path.is_file():
+            return _load_table(path, n_jobs, verbose)
+        return load_folder(path, on_error="skip", n_jobs=n_jobs, verbose=verbose)
 
 
-def _load_table(path: Path, n_jobs: int | None) -> ImageFolder:
+def _load_table(path: Path, n_jobs: int | None, verbose: int) -> ImageFolder:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
@@ -54,7 +58,7 @@ def _load_table(path: Path, n_jobs: int | None) -> ImageFolder:
         if len(row) <= max(of_path, of_label) or not row[of_label].strip():
             raise ValueError(f"{path}: picture {number} ({','.join(row)!r}) has no label: write path,label")
     found = sorted((row[of_label].strip(), path.parent / row[of_path].strip()) for row in rows)
-    paths, labels, skipped = check_files([(file, label) for label, file in found], n_jobs)
+    paths, labels, skipped = check_files([(file, label) for label, file in found], n_jobs, show=verbose > 0)
     if not paths:
         raise ValueError(f"{path}: none of its {len(rows)} pictures can be read: paths are relative to the table")
     return ImageFolder(paths, np.array(labels), sorted(set(labels)), skipped)

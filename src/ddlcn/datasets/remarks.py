@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import sparse
 
+from ddlcn._progress import track
 from ddlcn._threads import map_threads
 from ddlcn.features.images import read_image
 
@@ -33,7 +34,7 @@ TINY = 24
 LISTED = 3
 
 
-def find_duplicates(paths: Sequence[Path], n_jobs: int | None = None) -> NDArray[np.intp]:
+def find_duplicates(paths: Sequence[Path], n_jobs: int | None = None, verbose: int = 0) -> NDArray[np.intp]:
     """A number for every picture, the same for near-duplicates: ndarray (n,).
 
     Pictures that look the same as thumbnails, resized or compressed anew, belong together; so do those of a chain.
@@ -41,7 +42,8 @@ def find_duplicates(paths: Sequence[Path], n_jobs: int | None = None) -> NDArray
     n = len(paths)
     if n > MAX_COMPARED:
         return np.arange(n)
-    T = np.stack(list(map_threads(_make_thumbnail, paths, n_jobs)))
+    thumbnails = track(map_threads(_make_thumbnail, paths, n_jobs), n, "looking for duplicates", verbose > 0)
+    T = np.stack(list(thumbnails))
     pairs: list[Array] = []
     for start in range(0, n, 1000):
         pairs.append(np.argwhere(T[start : start + 1000] @ T.T > SAME) + [start, 0])
