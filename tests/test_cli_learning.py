@@ -102,5 +102,6 @@ def test_train_and_tune(run, digit_folder, tmp_path, monkeypatch):
         shutil.copytree(digit_folder / f"digit{digit}", folder / f"digit{digit}")
     result = run("train", folder, "-o", tmp_path / "m.ddlcn", "--tune")
     assert result.exit_code == 0
-    assert "chosen: n_neighbors 5, beta 0.05, pool_power" in result.stderr
+    assert "chosen on folds: n_neighbors 5, beta 0.05, pool_power" in result.stdout
+    assert result.stderr == ""  # progress is for terminals
     assert "of 32 images held out" in result.stdout

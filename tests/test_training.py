@@ -78,7 +78,9 @@ def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, mon
     assert not goal.exists()
     assert len(json.loads((tmp_path / "again.ddlcn.part").read_text())["done"]) == 2
     fitted.extend([0, 0])  # no more dying
-    again, found = make_job(digit_folder, goal, resume=True).run()
+    job = make_job(digit_folder, goal, resume=True)
+    job.model.set_params(verbose=1, n_jobs=1)  # on a terminal now, and with fewer cores: the same training
+    again, found = job.run()
     assert len(fitted) == 7  # three before, two noted, the third fold and the final fit
     assert found.accuracy == findings.accuracy
     images = sorted(digit_folder.glob("*/1*.png"))

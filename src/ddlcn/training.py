@@ -141,6 +141,9 @@ class Job:
     keep_patches : bool
         Whether the model file holds patches of training images, for explanations.
     say : function of a line of text
+        Told what is being done.
+    chosen : dict
+        What tuning has chosen, after `run`.
     """
 
     model: DDLCNClassifier
@@ -153,6 +156,7 @@ class Job:
     resume: bool = False
     keep_patches: bool = False
     say: Say = field(default=lambda _: None)
+    chosen: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> tuple[DDLCNClassifier, Findings | None]:
         """Hold out, learn, test; then learn from all (or from `n_per_class`) and save: the model, and the findings."""
@@ -201,13 +205,15 @@ class Job:
         self.say(f"choosing k, beta, pooling power and C on folds of {len(chosen)} images")
         images = [self.paths[i] for i in chosen]
         best = progress.recall("tuned", lambda: tune(self.model, images, self.labels[chosen]).best)
-        self.say(f"chosen: {', '.join(f'{name} {value}' for name, value in best.items())}")
+        self.chosen = dict(best)
         tuned: DDLCNClassifier = clone(self.model).set_params(**best)
         return tuned
 
     def _make_key(self) -> str:
+        # What changes the model; not how many threads make it, nor whether they show progress.
+        settings = {k: v for k, v in self.model.get_params().items() if k not in ("n_jobs", "verbose")}
         parts = (
             __version__, [str(path) for path in self.paths], self.labels.tolist(), self.n_per_class, self.tune,
-            repr(self.model.get_params()),
+            repr(settings),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

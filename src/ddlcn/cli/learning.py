@@ -57,12 +57,16 @@ def train(
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
     model = DDLCNClassifier(**parameters, random_state=seed, verbose=verbose)
-    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches, say)
+    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches)
+    if verbose:
+        job.say = say
     try:
         fitted, findings = job.run()
     except KeyboardInterrupt:
         say("stopped; the same command with --resume goes on from here")
         raise typer.Exit(130) from None
+    if job.chosen:
+        typer.echo(f"chosen on folds: {', '.join(f'{name} {value}' for name, value in job.chosen.items())}")
     if findings is None:
         typer.echo(f"accuracy: not known, {fitted.card_['how']}")
     else:
