@@ -7,12 +7,15 @@ spinning against each other run slower than one thread.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from itertools import chain, islice
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -28,20 +31,28 @@ def count_threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
+@lru_cache(maxsize=1)
+def _find_pools(n_modules: int) -> ThreadpoolController:
+    """The thread pools of the libraries that are loaded. Looking costs milliseconds, so only after an import."""
+    return ThreadpoolController()
+
+
 def map_threads(work: Callable[[In], Out], items: Iterable[In], n_jobs: int | None = None) -> Iterator[Out]:
     """Yield `work(item)` in the order of `items`, computed by `n_jobs` threads.
 
     At most two items per thread are under way, so a long or endless `items` never piles up in memory.
     """
     n_threads = count_threads(n_jobs)
-    with threadpool_limits(1, user_api="blas"):
-        if n_threads == 1:
-            yield from map(work, items)
+    with _find_pools(len(sys.modules)).limit(limits=1, user_api="blas"):
+        items = iter(items)
+        first = list(islice(items, 2))
+        if n_threads == 1 or len(first) < 2:  # for a single item no thread need be started
+            yield from map(work, chain(first, items))
             return
         under_way: deque[Future[Out]] = deque()
         with ThreadPoolExecutor(n_threads, thread_name_prefix="ddlcn") as pool:
             try:
-                for item in items:
+                for item in chain(first, items):
                     under_way.append(pool.submit(work, item))
                     if len(under_way) >= 2 * n_threads:
                         yield under_way.popleft().result()
