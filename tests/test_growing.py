@@ -73,6 +73,17 @@ def test_a_new_class(model, stripes, dots, tmp_path):
     assert once_more.kept_.n_images == 41
 
 
+def test_patches_keep_their_labels_when_a_class_comes_before_theirs(stripes, dots, tmp_path):
+    images, labels = stripes[0][:18], stripes[1][:18]
+    model = DDLCNClassifier(1, 2, random_state=0).fit(images, labels).keep_features(images, labels)
+    model.keep_patches(images, labels)
+    updated = add_images(model, dots[:4], ["a new one"] * 4)
+    assert updated.classes_[0] == "a new one"
+    updated.save(tmp_path / "m.ddlcn")
+    for later in (updated, load_model(tmp_path / "m.ddlcn")):
+        assert later.patches_.labels.tolist() == model.patches_.labels.tolist()
+
+
 def test_growing_learns_atoms_of_the_new_class(model, stripes, dots):
     images = [*stripes[0][:30], *dots[:8]]
     labels = [*stripes[1][:30], *["dots"] * 8]

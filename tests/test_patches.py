@@ -31,7 +31,7 @@ def test_the_nearest_of_all_images(model, stripes):
         found = patches.of(atom)
         assert len(found) == PER_ATOM
         for (_, i, patch), (pixels, label) in zip(sorted(nearest)[:PER_ATOM], found, strict=True):
-            assert model.classes_[label] == stripes[1][i]
+            assert label == stripes[1][i]
             grey = model.features.read(stripes[0][i])
             assert np.array_equal(pixels, cut_patch(grey, described[i].xy[patch], described[i].sizes[patch]))
 

@@ -278,7 +278,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         named = list(name_images(images))
-        labels = np.searchsorted(self.classes_, check_known_labels(y, self.classes_, len(named)))
+        labels = check_known_labels(y, self.classes_, len(named))
         self.patches_ = collect_patches(self, named, labels, self.verbose > 0)
         return self
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ddlcn._validation import seed_sequence
 from ddlcn.dictionaries import learn_layer1
 from ddlcn.features import describe_by_class, name_images
 
@@ -99,7 +100,7 @@ def grow(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
     if len(new):
         own = np.flatnonzero(np.isin(labels, new))
         n_atoms = len(model.dictionaries_[0]) // len(np.unique(model.atom_labels_))
-        seeds = np.random.SeedSequence([len(model.atom_labels_), int(model.random_state or 0)]).spawn(2)
+        seeds = seed_sequence(model.random_state).spawn(2)
         chosen = [named[i] for i in own]
         indices = np.searchsorted(new, labels[own])
         by_class = describe_by_class(model._settings["features"], chosen, indices, model.dictionary_images, seeds[0])

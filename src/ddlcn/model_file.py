@@ -163,7 +163,10 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
         parts["classes"] = np.searchsorted(model.classes_, model.kept_.labels).astype(np.int32)
         arrays |= {f"kept.{name}": part for name, part in parts.items()}
     if model.patches_ is not None:
-        arrays |= {f"patches.{name}": part for name, part in vars(model.patches_).items()}
+        of_patches = np.searchsorted(model.classes_, model.patches_.labels).astype(np.int32)
+        arrays |= {f"patches.{name}": part for name, part in vars(model.patches_).items()} | {
+            "patches.labels": of_patches
+        }
     return {**arrays, "coef": model.coef_, "intercept": model.intercept_}, header
 
 
@@ -192,7 +195,8 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
     calibration = Calibration(float(header["temperature"]), float(header.get("threshold", USUAL_THRESHOLD)))
     patches = None
     if "patches.pixels" in arrays:
-        patches = TrainingPatches(**{field.name: arrays[f"patches.{field.name}"] for field in fields(TrainingPatches)})
+        pixels, atoms = arrays["patches.pixels"], arrays["patches.atoms"]
+        patches = TrainingPatches(pixels, atoms, classes[arrays["patches.labels"]])
     kept = None
     if "kept.data" in arrays:
         shape = (len(arrays["kept.classes"]), arrays["coef"].shape[1])

@@ -38,20 +38,20 @@ class TrainingPatches:
     atoms : ndarray (n,)
         Of layer 1 or, numbered on, of the tangents' shared dictionary; ascending, the nearest patch first.
     labels : ndarray (n,)
-        Index of the class that the patch's image belongs to.
+        Of the images that the patches are from: labels themselves, since indices change when a class is added.
     """
 
     pixels: NDArray[np.uint8]
     atoms: NDArray[np.int32]
-    labels: NDArray[np.int32]
+    labels: Array
 
-    def of(self, atom: int) -> list[tuple[NDArray[np.uint8], int]]:
-        """Pictures of one atom, and the index of each one's class; the nearest first."""
-        return [(self.pixels[i], int(self.labels[i])) for i in np.flatnonzero(self.atoms == atom)]
+    def of(self, atom: int) -> list[tuple[NDArray[np.uint8], Any]]:
+        """Pictures of one atom, and the label of each; the nearest first."""
+        return [(self.pixels[i], self.labels[i]) for i in np.flatnonzero(self.atoms == atom)]
 
 
 def collect_patches(
-    model: DDLCNClassifier, named: Sequence[tuple[str, Any]], labels: NDArray[np.intp], show: bool = False
+    model: DDLCNClassifier, named: Sequence[tuple[str, Any]], labels: Array, show: bool = False
 ) -> TrainingPatches:
     """Look through images for the patches nearest to a fitted model's atoms.
 
@@ -60,7 +60,7 @@ def collect_patches(
     model : DDLCNClassifier
         With dense SIFT: other descriptors have no patch that could be shown.
     named : sequence of (name, image); labels : ndarray (n,)
-        Training images and the indices of their classes.
+        Training images and their labels.
     show : bool
         Whether to show progress.
     """
@@ -85,7 +85,7 @@ def collect_patches(
         return distances[nearest, np.arange(len(nearest))], nearest, described, features.read(item[1], name=item[0])
 
     n_atoms = sum(map(len, atoms))
-    found: list[list[tuple[float, int, NDArray[np.uint8]]]] = [[] for _ in range(n_atoms)]
+    found: list[list[tuple[float, Any, NDArray[np.uint8]]]] = [[] for _ in range(n_atoms)]
     looks = track(map_threads(look, named, model.n_jobs), len(named), "finding patches", show)
     for (distances, nearest, described, grey), label in zip(looks, labels.tolist(), strict=True):
         assert described.sizes is not None  # of dense SIFT
@@ -101,7 +101,7 @@ def collect_patches(
     return TrainingPatches(
         np.stack([pixels for best in found for _, _, pixels in best]),
         np.repeat(np.arange(n_atoms, dtype=np.int32), counts),
-        np.array([label for best in found for _, label, _ in best], np.int32),
+        np.array([label for best in found for _, label, _ in best], model.classes_.dtype),
     )
 
 

@@ -68,8 +68,9 @@ def plan_splits(
             np.concatenate([rng.permutation(np.flatnonzero(labels == c))[:n_per_class] for c in np.unique(labels)])
         )
         test = np.setdiff1d(np.flatnonzero(~np.isin(groups, groups[train])), train)
-        splits = [Split(train, test)] if len(test) else []
-        return splits, f"all but {n_per_class} images per class held out"
+        if len(test) == 0:
+            return [], f"no image was left to test beside {n_per_class} per class"
+        return [Split(train, test)], f"all but {n_per_class} images per class held out"
     groups_per_class = min(len(set(groups[labels == c].tolist())) for c in np.unique(labels))
     if groups_per_class < 2:
         return [], "no image could be held out: a class has a single picture"

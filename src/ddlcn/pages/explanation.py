@@ -66,7 +66,7 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
                     "patch": ""
                     if grey is None
                     else _draw_patch(grey, explanation.xy[share.patch], explanation.sizes[share.patch]),
-                    "near": [(to_data_address(Image.fromarray(p)), explanation.classes[c_]) for p, c_ in near],
+                    "near": [(to_data_address(Image.fromarray(p)), label_) for p, label_ in near],
                 }
             )
         sides.append(
