@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from ddlcn import load_model
+from ddlcn import DDLCNClassifier, load_model
 
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
@@ -22,7 +22,11 @@ def model(digit_model):
 
 @pytest.fixture(scope="module")
 def client(model):
-    return TestClient(create_app(model, "<digits>"))
+    return connect(create_app(model, "<digits>"))
+
+
+def connect(app):
+    return TestClient(app, base_url="http://127.0.0.1")
 
 
 def upload(path, field="images"):
@@ -65,6 +69,15 @@ def test_explanations(client, model, digit_folder):
     assert (refused.status_code, "not an image" in refused.json()["error"]) == (422, True)
 
 
+def test_a_model_that_votes_cannot_explain_and_says_so(digit_folder):
+    paths = sorted(digit_folder.glob("digit[01]/*.png"))
+    voting = DDLCNClassifier(1, 2, svm="libsvm", random_state=0).fit(paths, [path.parent.name for path in paths])
+    client = connect(create_app(voting))
+    assert client.post("/predict", files=[upload(paths[0])]).json()[0]["label"] == "digit0"
+    refused = client.post("/explain", files=[upload(paths[0], "image")])
+    assert (refused.status_code, "votes" in refused.json()["error"]) == (422, True)
+
+
 def test_every_answer_has_the_headers(client):
     for address in ("/", "/health", "/docs", "/static/page.js", "/static/absent", "/openapi.json"):
         response = client.get(address)
@@ -90,15 +103,15 @@ def test_pages_elsewhere_get_no_answer(client, digit_folder):
     foreign = client.post("/predict", files=[upload(path)], headers={"origin": "http://evil.example"})
     assert foreign.status_code == 403
     assert client.get("/health", headers={"host": "evil.example"}).status_code == 400
-    own = client.post("/predict", files=[upload(path)], headers={"origin": "http://testserver"})
+    own = client.post("/predict", files=[upload(path)], headers={"origin": "http://127.0.0.1"})
     assert own.status_code == 200
 
 
 def test_limits(model, digit_folder):
     path = digit_folder / "digit2" / "12.png"
-    strict = TestClient(create_app(model, limits=Limits(max_bytes=100, max_images=2)))
+    strict = connect(create_app(model, limits=Limits(max_request_bytes=100)))
     assert "too large" in strict.post("/predict", files=[upload(path)]).json()["error"]
-    several = TestClient(create_app(model, limits=Limits(max_images=2)))
+    several = connect(create_app(model, limits=Limits(max_images=2)))
     (answer,) = several.post("/predict", files=[upload(path)] * 3).json()
     assert answer["error"] == "more than 2 images at once"
 
@@ -107,14 +120,14 @@ def test_what_takes_too_long_is_given_up(model, digit_folder, monkeypatch):
     import time
 
     monkeypatch.setattr("ddlcn.serve.app._judge", lambda *_: time.sleep(1.0))
-    slow = TestClient(create_app(model, limits=Limits(max_seconds=0.1)))
+    slow = connect(create_app(model, limits=Limits(max_seconds=0.1)))
     (answer,) = slow.post("/predict", files=[upload(digit_folder / "digit2" / "12.png")]).json()
     assert answer["error"] == "it took too long"
 
 
 def test_no_file_is_written(model, monkeypatch):
     """Uploads beyond a megabyte would go to a temporary file."""
-    client = TestClient(create_app(model))
+    client = connect(create_app(model))
 
     def refuse(*_):
         raise AssertionError("a file was written")

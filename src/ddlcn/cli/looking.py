@@ -130,7 +130,9 @@ def serve(
     from ddlcn.serve.uploads import Limits
 
     typer.echo(f"http://{host}:{port} (Ctrl+C stops it)", err=True)
-    run_server(model, host, port, Limits(max_megabytes * 1_000_000, max_megapixels * 1_000_000))
+    n_bytes = max_megabytes * 1_000_000
+    limits = Limits(n_bytes, max_request_bytes=5 * n_bytes, max_pixels=max_megapixels * 1_000_000)
+    run_server(model, host, port, limits)
 
 
 def _to_line(prediction: Prediction, top: int, reject: bool) -> str:

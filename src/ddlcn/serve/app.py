@@ -7,6 +7,7 @@ served from here, so it works with the network off.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +80,7 @@ def create_app(
     model._calibrator.find(1)
     gate = anyio.CapacityLimiter(count_threads(model.n_jobs))
     app = FastAPI(title=f"ddlcn: {name}", docs_url=None, redoc_url=None, version="1")
-    hosts = ["127.0.0.1", "localhost", "[::1]", "testserver", host]
+    hosts = ["127.0.0.1", "localhost", host]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["*"] if host in ("0.0.0.0", "::") else hosts)
 
     @app.middleware("http")
@@ -87,7 +88,7 @@ def create_app(
         """Size by its own word, origin, and headers on every answer."""
         length, origin = request.headers.get("content-length", "0"), request.headers.get("origin")
         response: Response
-        if not length.isdigit() or int(length) > limits.max_images * limits.max_bytes:
+        if not length.isdigit() or int(length) > limits.max_request_bytes:
             response = JSONResponse({"error": "the upload is too large"}, 413)
         elif request.method == "POST" and not request.headers.get("content-length"):
             response = JSONResponse({"error": "the upload does not say how large it is"}, 411)
@@ -107,7 +108,7 @@ def create_app(
     def index() -> str:
         return (
             _read("templates", "index.html")
-            .replace("{{ name }}", _escape(name))
+            .replace("{{ name }}", escape(name))
             .replace("{{ n_classes }}", str(len(model.classes_)))
         )
 
@@ -119,7 +120,7 @@ def create_app(
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     def docs() -> str:
-        return _read("templates", "docs.html").replace("{{ name }}", _escape(name))
+        return _read("templates", "docs.html").replace("{{ name }}", escape(name))
 
     @app.get("/health")
     def health() -> dict[str, Any]:
@@ -151,7 +152,7 @@ def create_app(
         """Heat maps (as data addresses), atoms and training patches of the winner and the runner-up."""
         try:
             return JSONResponse(await work(_explain, model, await image.read(), limits))
-        except RefusedError as refusal:
+        except ValueError as refusal:  # also of a model whose decisions cannot be split
             return JSONResponse({"error": str(refusal)}, 422)
         except TimeoutError:
             return JSONResponse({"error": "it took too long"}, 503)
@@ -188,12 +189,6 @@ def _explain(model: DDLCNClassifier, content: bytes, limits: Limits) -> dict[str
 
 def _read(folder: str, file: str) -> str:
     return resources.files("ddlcn.serve").joinpath(folder, file).read_text(encoding="utf-8")
-
-
-def _escape(text: str) -> str:
-    from html import escape
-
-    return escape(text)
 
 
 def run_server(path: Path, host: str, port: int, limits: Limits | None = None) -> None:

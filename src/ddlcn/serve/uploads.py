@@ -24,6 +24,7 @@ class Limits:
     """What one upload may cost."""
 
     max_bytes: int = 20_000_000
+    max_request_bytes: int = 100_000_000  # all images of one request, which are held in memory
     max_pixels: int = 50_000_000
     max_images: int = 32
     max_seconds: float = 30.0
