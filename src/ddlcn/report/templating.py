@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import resources
 from typing import Any
 
+# Where the frame and the style of every page lie.
+COMMON = "ddlcn.report"
+
 
 def render(package: str, template: str, **values: Any) -> str:
     """A page from a template in a package's `templates` folder, with the common style inside; everything is escaped.
@@ -21,15 +24,12 @@ def render(package: str, template: str, **values: Any) -> str:
         raise ImportError("HTML pages need jinja2: pip install 'ddlcn[report]'") from error
 
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: read_template(package, name)),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(p, "templates") for p in (package, COMMON)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    style = Markup(read_template("ddlcn.report", "style.css"))  # ours, and CSS is not HTML: nothing to escape
+    # Ours, and CSS is not HTML: nothing to escape.
+    style = Markup(resources.files(COMMON).joinpath("templates", "style.css").read_text(encoding="utf-8"))
     return environment.get_template(template).render(style=style, **values)
-
-
-def read_template(package: str, name: str) -> str:
-    return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
