@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +72,38 @@ def digit_model(digit_folder, tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("model") / "digits.ddlcn"
     model.save(file)
     return file
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The system's browser. Absent: the test is skipped, or fails where DDLCN_REQUIRE_BROWSER=1 (as in CI)."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        if os.environ.get("DDLCN_REQUIRE_BROWSER") == "1":
+            pytest.fail("DDLCN_REQUIRE_BROWSER=1, but there is no chromium: apt-get install chromium")
+        pytest.skip("no chromium here")
+    return found
+
+
+@contextmanager
+def run_server(model: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`ddlcn serve` as a process of its own, and its address; at the end it is asked to stop, and must, quietly."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "ddlcn", "serve", str(model), "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{address}/health").read()
+                break
+            except OSError:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.1)
+        yield address, process
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert "Traceback" not in errors

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import socket
-import subprocess
-import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -18,6 +14,8 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from ddlcn import cli
+
+from .conftest import run_server
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -81,23 +79,9 @@ def test_the_journey_on_a_folder(tmp_path, monkeypatch, capsys):
     for page in ("why.html", "page.html", "compare.html"):
         assert (tmp_path / page).stat().st_size > 10_000
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    serve = [sys.executable, "-m", "ddlcn", *commands[-1][1:]]
-    serve[serve.index("8000")] = port
-    process = subprocess.Popen(serve, stderr=subprocess.PIPE)
-    try:
-        for _ in range(300):
-            try:
-                health = json.loads(urllib.request.urlopen(f"http://127.0.0.1:{port}/health").read())
-                break
-            except OSError:
-                assert process.poll() is None
-                time.sleep(0.1)
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
+    assert commands[-1] == ["ddlcn", "serve", "model.ddlcn", "--port", "8000"]
+    with run_server(tmp_path / "model.ddlcn") as (address, _):  # at a port that is free
+        health = json.loads(urllib.request.urlopen(f"{address}/health").read())
     assert health["classes"] == ["digit0", "digit1", "digit2", "digit3"]
 
 

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import base64
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
 import pytest
 
+from ..conftest import run_server
+
 pytest.importorskip("fastapi")
 sync_api = pytest.importorskip("playwright.sync_api")
-
-_BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 # A drop is an event with files in it; made in the page, since there is no mouse that could carry one.
 _DROP = """async ([name, content]) => {
@@ -31,34 +23,14 @@ _DROP = """async ([name, content]) => {
 
 @pytest.fixture(scope="module")
 def server(digit_model):
-    """`ddlcn serve` as a process of its own; at the end it is asked to stop, and must."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "ddlcn", "serve", str(digit_model), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(f"{address}/health").read()
-            break
-        except OSError:
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.1)
-    yield address
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert "Traceback" not in errors
+    with run_server(digit_model) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if _BROWSER is None:
-        if os.environ.get("DDLCN_REQUIRE_BROWSER") == "1":
-            pytest.fail("DDLCN_REQUIRE_BROWSER=1, but there is no chromium: apt-get install chromium")
-        pytest.skip("no chromium here")
+def browser(chromium):
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_BROWSER, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
 

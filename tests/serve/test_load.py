@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +15,7 @@ from PIL import Image
 pytest.importorskip("fastapi")
 import httpx
 
+from ..conftest import run_server
 from .test_uploads import encode, make_png_header
 
 N_REQUESTS, N_CLIENTS = 500, 20
@@ -33,21 +31,8 @@ def read_memory(pid: int) -> float:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads memory from /proc")
 def test_five_hundred_requests_of_twenty_clients(digit_model, digit_folder):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "ddlcn", "serve", str(digit_model), "--port", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    try:
+    with run_server(digit_model) as (address, process):
         client = httpx.Client(timeout=60, limits=httpx.Limits(max_connections=N_CLIENTS))
-        for _ in range(300):
-            try:
-                client.get(f"{address}/health")
-                break
-            except httpx.TransportError:
-                assert process.poll() is None
-                time.sleep(0.1)
         good = [path.read_bytes() for path in sorted(digit_folder.glob("digit[0-3]/*.png"))]
         gif = encode(Image.new("P", (1, 1)), "GIF")
         rubbish = [make_png_header(20_000, 10_000), b"<html>", gif, good[0][:50]]
@@ -74,6 +59,3 @@ def test_five_hundred_requests_of_twenty_clients(digit_model, digit_folder):
         assert client.get(f"{address}/health").json()["status"] == "ok"
         p50, p95 = 1000 * np.quantile(times, [0.5, 0.95])
         print(f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, {before:.0f} to {after:.0f} MB")
-    finally:
-        process.terminate()
-        assert process.wait(20) in (0, -15)
