@@ -12,14 +12,15 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import rivals
-from benchmarks.data import describe, load_faces, train_classifier
+from benchmarks.baselines import compare_ksvd, compare_lcksvd, compare_src, make_random_faces
+from benchmarks.data import Faces, describe, load_faces, train_classifier
 from benchmarks.encoding import compare_encoding
 from benchmarks.learning import compare_learning, compare_threads
 from benchmarks.pipeline import compare_pipeline
 from benchmarks.sift import compare_sift
 from benchmarks.timing import Bar, Row, count_short, make_table
 
-SECTIONS = ("encoding", "learning", "sift", "pipeline")
+SECTIONS = ("encoding", "learning", "sift", "pipeline", "baselines")
 
 
 def main() -> int:
@@ -42,7 +43,10 @@ def main() -> int:
         for section in SECTIONS:
             if section not in options.only:
                 continue
-            found = run_section(section, model, images, X, options.repeats)
+            if section == "baselines":
+                found = run_baselines(faces, options.repeats)
+            else:
+                found = run_section(section, model, images, X, options.repeats)
             console.print(make_table(section, found))
             rows += found
 
@@ -92,10 +96,17 @@ def run_section(section: str, model, images, X, repeats: int) -> list[Row]:  # t
     return compare_pipeline(model, images[:256], repeats)
 
 
+def run_baselines(faces: Faces, repeats: int) -> list[Row]:
+    """K-SVD, LC-KSVD and SRC on random faces of everybody."""
+    X, y = make_random_faces(faces)
+    few = min(repeats, 2)
+    return [*compare_ksvd(X, y, repeats=few), *compare_lcksvd(X, y, repeats=few), *compare_src(X, y, repeats=few)]
+
+
 def describe_machine() -> str:
     """Cores, how busy they were, and the versions that the numbers depend on."""
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    missing = [name for name in ("spams", "cv2") if getattr(rivals, name) is None]
+    missing = [name for name in ("spams", "cv2", "dictlearn", "dictol") if rivals.load(name) is None]
     note = f" Not installed: {', '.join(missing)}." if missing else ""
     return f"{os.cpu_count()} cores, load {load} before the start, Python {platform.python_version()}.{note}"
 

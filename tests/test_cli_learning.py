@@ -81,7 +81,7 @@ def test_compare_prints_a_table_and_writes_a_page(run, digit_folder, tmp_path):
     folder = tmp_path / "two"
     for digit in range(2):
         shutil.copytree(digit_folder / f"digit{digit}", folder / f"digit{digit}")
-    methods = "linear SVM on pixels,nearest neighbour on pixels"
+    methods = "linear SVM,nearest neighbour"
     result = run("compare", folder, "--html", tmp_path / "c.html", "--draws", 2, "--methods", methods)
     assert result.exit_code == 0
     assert "32 pictures, 2 classes, 2 draws" in result.stdout
@@ -89,6 +89,9 @@ def test_compare_prints_a_table_and_writes_a_page(run, digit_folder, tmp_path):
     page = (tmp_path / "c.html").read_text()
     assert "<svg" in page
     assert page.count("<tr>") == 9  # a heading, and two methods at four sizes
+    listed = run("compare", "--list").stdout
+    assert all(name in listed for name in ("ddlcn fast", "LCKSVD2", "ScSPM", "PCANet-2"))
+    assert "FOLDER is missing" in str(run("compare").exception)
 
 
 def test_train_and_tune(run, digit_folder, tmp_path, monkeypatch):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from ddlcn.comparison import Outcome, Pixels, Point, compare, conclude, list_counts, make_methods, summarise
+from ddlcn.comparison import Outcome, OutOfTime, Point, compare, conclude, list_counts, make_methods, summarise
 
 
 class Watcher:
@@ -81,7 +82,7 @@ def test_sentences():
 def test_methods_learn(digit_folder):
     paths = sorted(digit_folder.glob("digit[01]/*.png"))
     labels = np.array([path.parent.name for path in paths])
-    methods = make_methods(["ddlcn fast", "RBF SVM on pixels", "linear SVM on pixels", "nearest neighbour on pixels"])
+    methods = make_methods(["ddlcn fast", "RBF SVM", "linear SVM", "nearest neighbour", "SRC"])
     outcomes = list(compare(methods, paths, labels, np.arange(32), n_draws=1))
     assert {o.n_per_class for o in outcomes} == {1, 2, 5, 10}
     assert all(o.accuracy > 0.8 and o.n_bytes > 100 for o in outcomes if o.n_per_class == 10)
@@ -89,7 +90,23 @@ def test_methods_learn(digit_folder):
         make_methods(["magic"])
 
 
-def test_pixels_do_not_see_brightness():
-    image = np.random.default_rng(0).random((40, 40)) * 0.5
-    first, second = Pixels(8).transform([image, image * 0.5 + 0.3])
-    np.testing.assert_allclose(first, second, atol=1e-5)
+class Sleeper(Watcher):
+    """A method that needs longer for more images."""
+
+    def fit(self, images, y):
+        if len(images) > 2:
+            time.sleep(5.0)
+        return super().fit(images, y)
+
+
+def test_a_method_that_takes_too_long_is_not_asked_again():
+    labels = np.repeat(["a", "b"], 8)
+    methods = {"slow": lambda seed: Sleeper(), "quick": lambda seed: Watcher()}
+    begin = time.perf_counter()
+    outcomes = list(compare(methods, range(16), labels, np.arange(16), 2, budget=0.2))
+    assert time.perf_counter() - begin < 4.0
+    assert {o.n_per_class for o in outcomes if isinstance(o, OutOfTime)} == {2, 5}
+    curves = summarise(outcomes)
+    assert [p.n_per_class for p in curves["slow"]] == [1]
+    assert [p.n_per_class for p in curves["quick"]] == [1, 2, 5]
+    assert conclude(curves)[0].startswith("With 5 images per class quick is best")

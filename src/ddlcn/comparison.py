@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
-from scipy import stats
-from sklearn.base import BaseEstimator, TransformerMixin
 
-from ddlcn._threads import map_threads
-from ddlcn.features import read_image
+from ddlcn._budget import OverBudget, limit_time
+from ddlcn._intervals import half_interval
+from ddlcn._validation import check_choice
+from ddlcn.baselines.inputs import INPUTS
+from ddlcn.methods import find_method, make_method
 from ddlcn.training import plan_splits
 
 Array = NDArray[Any]
@@ -29,7 +29,8 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100)
 N_DRAWS = 3
 # Images tested per draw, at most.
 MAX_TESTED = 1000
-CONFIDENCE = 0.95
+# Seconds that a method may learn; one that needs more is left out from there on.
+BUDGET = 600.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class OutOfTime:
+    """A method that took too long to learn from so many images."""
+
+    method: str
+    n_per_class: int
+
+
+@dataclass(frozen=True)
 class Point:
     """One method at one number of images: mean over draws, its 95 % interval (Student's), and draw by draw."""
 
@@ -60,47 +69,23 @@ class Point:
     draws: tuple[float, ...] = ()
 
 
-class Pixels(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Images as what they are: grey values of a thumbnail, side by side, without their mean and of length one."""
+def make_methods(names: Sequence[str], vectors: str = "pixels") -> dict[str, Callable[[int], Any]]:
+    """Methods by name: functions of a seed that return an estimator of images.
 
-    def __init__(self, side: int = 32) -> None:
-        self.side = side
+    Parameters
+    ----------
+    names : sequence of str
+        Of `ddlcn.methods`.
+    vectors : str
+        How an image becomes a vector (`ddlcn.baselines.inputs`), for methods that work on those.
+    """
+    check_choice("vectors", vectors, INPUTS)
 
-    def fit(self, images: Any, y: Any = None) -> Pixels:
-        return self
+    def prepare(name: str) -> Callable[[int], Any]:
+        own: dict[str, Any] = {"features": vectors} if find_method(name).works_on == "vectors" else {}
+        return lambda seed: make_method(name, seed, **own)
 
-    def transform(self, images: Any) -> Array:
-        rows = np.stack(list(map_threads(self._flatten, images)))
-        rows -= rows.mean(axis=1, keepdims=True)
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(rows / np.maximum(lengths, 1e-6))
-
-    def _flatten(self, image: Any) -> Array:
-        picture = Image.fromarray(read_image(image, max_side=8 * self.side))
-        return np.asarray(picture.resize((self.side, self.side), Image.Resampling.BOX), np.float64).ravel()
-
-
-def make_methods(names: Sequence[str] | None = None) -> dict[str, Callable[[int], Any]]:
-    """Methods by name: functions of a seed that return an estimator of images."""
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import SVC, LinearSVC
-
-    from ddlcn.classifier import DDLCNClassifier
-
-    methods: dict[str, Callable[[int], Any]] = {
-        "ddlcn fast": lambda seed: DDLCNClassifier.preset("fast", random_state=seed),
-        "ddlcn accurate": lambda seed: DDLCNClassifier.preset("accurate", random_state=seed),
-        "RBF SVM on pixels": lambda seed: make_pipeline(Pixels(), SVC(C=10.0)),
-        "linear SVM on pixels": lambda seed: make_pipeline(Pixels(), LinearSVC(C=1.0, random_state=seed)),
-        "nearest neighbour on pixels": lambda seed: make_pipeline(Pixels(), KNeighborsClassifier(1)),
-    }
-    if names is None:
-        return methods
-    unknown = [name for name in names if name not in methods]
-    if unknown:
-        raise ValueError(f"method {unknown[0]!r} is not known: choose from {', '.join(methods)}")
-    return {name: methods[name] for name in names}
+    return {name: prepare(name) for name in names}
 
 
 def list_counts(labels: Array, groups: NDArray[np.intp]) -> list[int]:
@@ -116,7 +101,8 @@ def compare(
     groups: NDArray[np.intp],
     n_draws: int = N_DRAWS,
     seed: int = 0,
-) -> Iterator[Outcome]:
+    budget: float = BUDGET,
+) -> Iterator[Outcome | OutOfTime]:
     """Yield outcomes, few images first.
 
     Parameters
@@ -125,7 +111,10 @@ def compare(
         From `make_methods`.
     paths : sequence of n images; labels, groups : ndarrays (n,)
         Images of one group (near-duplicates) are never on both sides.
+    budget : float
+        Seconds: a method that needs more to learn is not asked again, since more images would take longer still.
     """
+    too_slow: set[str] = set()
     counts = list_counts(labels, groups)
     if not counts:
         raise ValueError("a class has a single picture: nothing could be held out to compare methods on")
@@ -135,8 +124,17 @@ def compare(
             test = np.random.default_rng(seed + draw).permutation(split.test)[:MAX_TESTED]
             learn, judge = [paths[i] for i in split.train], [paths[i] for i in test]
             for name, make in methods.items():
+                if name in too_slow:
+                    yield OutOfTime(name, n_per_class)
+                    continue
                 begin = time.perf_counter()
-                model = make(seed + draw).fit(learn, labels[split.train])
+                try:
+                    with limit_time(budget):
+                        model = make(seed + draw).fit(learn, labels[split.train])
+                except OverBudget:
+                    too_slow.add(name)
+                    yield OutOfTime(name, n_per_class)
+                    continue
                 fitted = time.perf_counter()
                 accuracy = float(np.mean(model.predict(judge) == labels[test]))
                 per_image = (time.perf_counter() - fitted) / len(test)
@@ -151,36 +149,38 @@ def _measure(model: Any) -> int:
     return len(pickle.dumps(model))
 
 
-def summarise(outcomes: Sequence[Outcome]) -> dict[str, list[Point]]:
-    """A learning curve per method."""
-    curves: dict[str, list[Point]] = {}
-    for method, n in dict.fromkeys((o.method, o.n_per_class) for o in outcomes):
-        own = [o for o in outcomes if (o.method, o.n_per_class) == (method, n)]
+def summarise(outcomes: Sequence[Outcome | OutOfTime]) -> dict[str, list[Point]]:
+    """A learning curve per method, as far as it had the time."""
+    curves: dict[str, list[Point]] = {o.method: [] for o in outcomes}
+    late = {(o.method, o.n_per_class) for o in outcomes if isinstance(o, OutOfTime)}
+    done = [o for o in outcomes if isinstance(o, Outcome) and (o.method, o.n_per_class) not in late]
+    for method, n in dict.fromkeys((o.method, o.n_per_class) for o in done):
+        own = [o for o in done if (o.method, o.n_per_class) == (method, n)]
         values = np.array([o.accuracy for o in own])
-        mean, half = float(values.mean()), _half_interval(values)
+        mean, half = float(values.mean()), _find_half(values)
         fit, each = (float(np.mean([getattr(o, f) for o in own])) for f in ("fit_seconds", "seconds_per_image"))
         point = Point(n, mean, max(0.0, mean - half), min(1.0, mean + half), fit, each, own[-1].n_bytes, tuple(values))
-        curves.setdefault(method, []).append(point)
+        curves[method].append(point)
     return curves
 
 
-def _half_interval(values: Array) -> float:
-    """Half the width of the interval of a mean; 0 for a single value, which tells nothing about it."""
-    if len(values) < 2:
-        return 0.0
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+def _find_half(values: Array) -> float:
+    return half_interval(float(values.std(ddof=1)) if len(values) > 1 else None, len(values))
 
 
 def conclude(curves: dict[str, list[Point]]) -> list[str]:
     """Two sentences: which method, and whether more labels would help."""
-    last = {method: points[-1] for method, points in curves.items()}
+    most = max((points[-1].n_per_class for points in curves.values() if points), default=0)
+    last = {method: points[-1] for method, points in curves.items() if points and points[-1].n_per_class == most}
+    if not last:
+        return ["No method learned in the time given."]
     best = max(last, key=lambda method: last[method].accuracy)
     second = max((method for method in last if method != best), key=lambda m: last[m].accuracy, default=None)
     winner = f"With {last[best].n_per_class} images per class {best} is best: {100 * last[best].accuracy:.1f} %"
     if second is not None:
         gap = 100 * (last[best].accuracy - last[second].accuracy)
         differences = np.array(last[best].draws) - np.array(last[second].draws)  # the draws are the same for both
-        sure = len(differences) > 1 and differences.mean() > _half_interval(differences)
+        sure = len(differences) > 1 and differences.mean() > _find_half(differences)
         winner += f", {gap:.1f} points above {second}{'' if sure else ' (within the uncertainty of these draws)'}"
     sentences = [f"{winner}."]
     if len(curves[best]) > 1:

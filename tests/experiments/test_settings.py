@@ -27,6 +27,8 @@ def test_every_setting_makes_another_key(name):
         "quick": True,
         "depth": "residual",
         "deep_atoms": (32,),
+        "options": (("C", 2.0),),
+        "vectors": (("kind", "pixels"),),
     }.get(name, 7 if value is None else value + 1 if not isinstance(value, str | tuple | bool) else None)
     assert replace(PLAIN, **{name: other}).make_key(0) != PLAIN.make_key(0)
 

@@ -11,7 +11,7 @@ import typer
 from ddlcn.cli.printing import print_confusions
 
 # What `ddlcn compare` runs unless asked otherwise.
-QUICK_METHODS = ("ddlcn fast", "RBF SVM on pixels", "linear SVM on pixels", "nearest neighbour on pixels")
+QUICK_METHODS = ("ddlcn fast", "RBF SVM", "linear SVM", "nearest neighbour")
 
 
 def train(
@@ -120,16 +120,22 @@ def add(
 
 def compare(
     source: Annotated[
-        Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
-    ],
+        Path | None, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write a page with the learning curves.")] = None,
-    methods: Annotated[str, typer.Option(help="Which, separated by commas; none means all that are quick.")] = "",
+    methods: Annotated[str, typer.Option(help="Which, separated by commas, or all; none means a quick few.")] = "",
+    vectors: Annotated[
+        str, typer.Option(help="What methods on vectors see: pixels, random, eigen, hog or pyramid.")
+    ] = "pixels",
+    minutes: Annotated[float, typer.Option(min=0.0, help="Time that a method has to learn.")] = 10.0,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
     draws: Annotated[int, typer.Option(min=1, help="How many random draws of training pictures.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
 ) -> None:
     """Learning curves on your own pictures: is this the right method, and would more labels help?
 
     Example: ddlcn compare photos --html compare.html
+    Example: ddlcn compare photos --methods "ddlcn fast,LLC,SRC,LCKSVD2" --vectors pyramid
     """
     from rich.console import Console
     from rich.table import Table
@@ -139,21 +145,36 @@ def compare(
     from ddlcn.comparison import conclude, list_counts, make_methods, summarise
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.remarks import find_duplicates
+    from ddlcn.methods import METHODS, list_missing
 
-    chosen = make_methods([name.strip() for name in methods.split(",")] if methods else QUICK_METHODS)
+    if list_them:
+        for each in METHODS.values():
+            typer.echo(f"{each.name:18} {each.about} ({each.works_on})")
+        return
+    if source is None:
+        raise ValueError("FOLDER is missing: name a folder of folders, or a CSV table")
+    names = [name.strip() for name in methods.split(",")] if methods else list(QUICK_METHODS)
+    if names == ["all"]:
+        names = [name for name in METHODS if not list_missing(name)]
+    for name in names:
+        if list_missing(name):
+            raise ValueError(f"{name} needs {list_missing(name)}: pip install 'ddlcn[{METHODS[name].needs}]'")
+    chosen = make_methods(names, vectors)
     verbose = int(sys.stderr.isatty())
     data = load_labelled(source, verbose=verbose)
     groups = find_duplicates(data.paths, verbose=verbose)
     total = len(list_counts(data.labels, groups)) * draws * len(chosen)
-    steps = track(run(chosen, data.paths, data.labels, groups, draws, seed), total, "comparing methods", verbose > 0)
+    outcomes = run(chosen, data.paths, data.labels, groups, draws, seed, 60.0 * minutes)
+    steps = track(outcomes, total, "comparing methods", verbose > 0)
     curves = summarise(list(steps))
     table = Table(title=f"{len(data)} pictures, {len(data.class_names)} classes, {draws} draws: recognised, %")
-    table.add_column("images per class", justify="right")
-    for method in curves:
-        table.add_column(method, justify="right")
-    for points in zip(*curves.values(), strict=True):
-        shown = [f"{100 * p.accuracy:.1f} ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in points]
-        table.add_row(str(points[0].n_per_class), *shown)
+    counts = list_counts(data.labels, groups)
+    table.add_column("images per class", justify="left")
+    for n in counts:
+        table.add_column(str(n), justify="right")
+    for method, points in curves.items():
+        shown = {p.n_per_class: f"{100 * p.accuracy:.1f} ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in points}
+        table.add_row(method, *(shown.get(n, "over budget") for n in counts))
     Console(width=None if Console().is_terminal else 130).print(table)
     for sentence in conclude(curves):
         typer.echo(sentence)

@@ -1,20 +1,25 @@
 """The paper's tables and figures as data: one TOML file each, read into `Experiment`s.
 
 name, title, about          what it is, in words
-kind                        "table" (rows x columns) or "curve" (over the setting named by `x`)
+kind                        "table" (rows x columns), "curve" (over the setting named by `x`), or "contest" (a curve of
+                            many methods, `column`, on several data sets)
 seeds                       how many draws
 [settings]                  what all cells share, as `Settings` names it
 [[cells]]                   row, column: where it stands; anything else that is a setting of its own;
                             published: the paper's number, in per cent; bar: what we mean to reach; seeds;
                             over: which accuracy those are about, "images" (default) or "classes"
+[[sweeps]]                  many cells at once: each list in `each` is a setting's values, and every combination is a
+                            cell; row and column are patterns such as "{dataset}"; anything else as in a cell
 [[compare]]                 a, b: two columns (or two rows) to test against each other over the seeds, in pairs
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +86,15 @@ def load_experiment(name: str) -> Experiment:
 
 def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
     """An experiment from its TOML table."""
-    for needed in ("title", "cells"):
-        if needed not in table:
+    entries = [*table.get("cells", []), *(cell for sweep in table.get("sweeps", []) for cell in _expand(name, sweep))]
+    for needed, found in (("title", "title" in table), ("cells", entries)):
+        if not found:
             raise ValueError(f"experiment {name!r} has no {needed!r}: see the files of ddlcn.experiments.paper")
     kind = table.get("kind", "table")
-    check_choice("kind", kind, ("table", "curve"))
+    check_choice("kind", kind, ("table", "curve", "contest"))
     shared, seeds = table.get("settings", {}), table.get("seeds", 10)
     cells = []
-    for entry in table["cells"]:
+    for entry in entries:
         own = {key: value for key, value in entry.items() if key not in _OF_A_CELL}
         settings = Settings.from_table({**shared, **own})
         place = (str(entry.get("row", "")), str(entry.get("column", "")))
@@ -97,6 +103,18 @@ def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
         cells.append(Cell(*place, settings, entry.get("seeds", seeds), published, bar, over))
     compare = tuple((pair["a"], pair["b"]) for pair in table.get("compare", []))
     return Experiment(name, table["title"], table.get("about", ""), kind, table.get("x", ""), tuple(cells), compare)
+
+
+def _expand(name: str, sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The cells of a sweep, the last setting of `each` running fastest."""
+    if not isinstance(sweep.get("each"), dict):
+        raise ValueError(f"a sweep of experiment {name!r} has no table 'each': it says which settings run over what")
+    fixed = {key: value for key, value in sweep.items() if key != "each"}
+    for values in product(*sweep["each"].values()):
+        cell = {**fixed, **dict(zip(sweep["each"], values, strict=True))}
+        for place in ("row", "column"):
+            cell[place] = str(cell.get(place, "")).format(**cell)
+        yield cell
 
 
 def make_quick(experiment: Experiment) -> Experiment:

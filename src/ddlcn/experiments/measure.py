@@ -6,6 +6,8 @@ In: a trial (images, labels, split) and a network. Out: the row with its numbers
 from __future__ import annotations
 
 import datetime
+import os
+import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn import __version__
 from ddlcn.coding.tangents import TangentModel
+from ddlcn.datasets import Dataset
 from ddlcn.experiments.memory import peak_memory_mb
 from ddlcn.experiments.protocol import Split, accuracies
 from ddlcn.experiments.settings import Settings
@@ -46,6 +50,25 @@ class Trial:
     def take(self, chosen: NDArray[np.intp]) -> list[tuple[str, Any]]:
         """Some of the images."""
         return [self.named[i] for i in chosen.tolist()]
+
+
+def start_row(settings: Settings, seed: int, split: Split, data: Dataset) -> Row:
+    """A row with everything but what is measured."""
+    return Row(
+        settings, seed, n_train=len(split.train), note=split.note, class_names=list(data.class_names),
+        data=data.identity, versions=_versions(), machine=_machine(),
+    )  # fmt: skip
+
+
+def make_features(settings: Settings) -> DenseSIFT:
+    """The descriptors that settings describe."""
+    return DenseSIFT(
+        patch_size=settings.patch_size if len(settings.patch_size) > 1 else settings.patch_size[0],
+        step=settings.step,
+        max_side=settings.max_side,
+        min_side=settings.min_side or None,
+        border=settings.border,
+    )
 
 
 def make_network(
@@ -94,7 +117,7 @@ def measure_approximation(row: Row, trial: Trial, dictionaries: Sequence[Array])
         X = trial.features.transform([image])[0].values.astype(np.float64)
         total += float((X**2).sum())
         squares += [float(((X - layer) ** 2).sum()) for layer in layers]
-    return replace(row, errors=(squares / total).tolist(), finished=_now())
+    return replace(row, errors=(squares / total).tolist(), finished=now())
 
 
 def _which_svm(row: Row, trial: Trial) -> tuple[SVMSettings, NDArray[np.intp]]:
@@ -107,18 +130,22 @@ def _fill_in(row: Row, trial: Trial, forward: ForwardPass, decisions: Array, fit
     """Both accuracies, both times."""
     truth = trial.labels[trial.split.test]
     winners = (decisions > 0).astype(np.intp) if decisions.ndim == 1 else decisions.argmax(axis=1)
-    n_classes = int(trial.labels.max()) + 1
+    classify = spent / len(truth)
+    return replace(
+        note_accuracy(row, truth, winners, int(trial.labels.max()) + 1), seconds_to_classify=classify,
+        seconds_per_image=classify + _time_features(forward, trial), fit_seconds=fitted - trial.begin,
+        peak_memory_mb=peak_memory_mb(), finished=now(),
+    )  # fmt: skip
+
+
+def note_accuracy(row: Row, truth: NDArray[np.intp], winners: NDArray[np.intp], n_classes: int) -> Row:
+    """Both accuracies, and who was taken for whom."""
     confusion = np.zeros((n_classes, n_classes), np.int64)
     np.add.at(confusion, (truth, winners), 1)
     overall, by_class = accuracies(confusion)
     wrong = [[int(a), int(b), int(confusion[a, b])] for a, b in np.argwhere(confusion) if a != b]
-    classify = spent / len(truth)
-    return replace(
-        row, accuracy=overall, mean_over_classes=by_class, mistakes=wrong,
-        class_totals=confusion.sum(axis=1).tolist(), seconds_to_classify=classify,
-        seconds_per_image=classify + _time_features(forward, trial), fit_seconds=fitted - trial.begin,
-        peak_memory_mb=peak_memory_mb(), finished=_now(),
-    )  # fmt: skip
+    totals = confusion.sum(axis=1).tolist()
+    return replace(row, accuracy=overall, mean_over_classes=by_class, mistakes=wrong, class_totals=totals)
 
 
 def _time_features(forward: ForwardPass, trial: Trial) -> float:
@@ -131,5 +158,20 @@ def _time_features(forward: ForwardPass, trial: Trial) -> float:
     return (time.perf_counter() - begin) / len(decoded)
 
 
-def _now() -> str:
+def now() -> str:
+    """The time of day, as rows have it."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> str:
+    import numba
+    import scipy
+    import sklearn
+
+    packages = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "numba": numba}
+    others = ", ".join(f"{name} {module.__version__}" for name, module in packages.items())
+    return f"ddlcn {__version__}, Python {platform.python_version()}, {others}"
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

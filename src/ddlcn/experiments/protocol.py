@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn.datasets import Dataset
 from ddlcn.experiments.settings import Settings
 
 Indices = NDArray[np.intp]
+
+# `quick`: so many classes, and so many images of each.
+QUICK_CLASSES, QUICK_IMAGES = 6, 12
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,35 @@ class Split:
     note: str = ""
 
 
+def take_part(data: Dataset, settings: Settings) -> tuple[Any, Indices, NDArray[Any] | None]:
+    """Images, labels and the fixed split; for `quick` a few images of a few classes."""
+    if not settings.quick:
+        return data.images, data.labels, data.is_test
+    chosen = []
+    for c in range(min(QUICK_CLASSES, len(data.class_names))):
+        groups = (
+            [data.labels == c] if data.is_test is None else [(data.labels == c) & (data.is_test == s) for s in (0, 1)]
+        )
+        chosen += [np.flatnonzero(group)[:QUICK_IMAGES] for group in groups]
+    part = np.concatenate(chosen)
+    named = [(data.image_names[i], data.images[i]) for i in part]
+    return named, data.labels[part], None if data.is_test is None else data.is_test[part]
+
+
 def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[Any] | None, seed: int) -> Split:
     """Draw training, test and dictionary images.
 
     Parameters
     ----------
     settings : Settings
-        `train_per_class`, `dictionary_images` and `rule` count.
+        `train_per_class`, `dictionary_images`, `rule` and `n_test` count.
     labels : ndarray (n,), class indices
     is_test : ndarray (n,) of bool, or None
         The distribution's own split, if it has one: training images are drawn from the others only.
     seed : int
     """
     # A second number, so that these draws have nothing in common with those that the learners make from the seed.
-    split_seed, dictionary_seed = np.random.SeedSequence((seed, 1)).spawn(2)
+    split_seed, dictionary_seed, test_seed = np.random.SeedSequence((seed, 1)).spawn(3)
     everyone = np.arange(len(labels))
     pool = everyone if is_test is None else everyone[~is_test]
     t = settings.train_per_class
@@ -48,6 +67,9 @@ def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[An
         raise ValueError(f"train_per_class must be given for {settings.dataset!r}, which has no split of its own")
     train = pool if t is None else _draw(labels, pool, t, np.random.default_rng(split_seed), spare=is_test is None)
     test = everyone[is_test] if is_test is not None else np.setdiff1d(everyone, train)
+    if settings.n_test:
+        share = -(-settings.n_test // (int(labels.max()) + 1))
+        test = _draw(labels, test, share, np.random.default_rng(test_seed), spare=False)
 
     p, note = settings.dictionary_images, ""
     if p is None:

@@ -6,8 +6,6 @@ split -> layer 1 -> codes of all images, pooled once -> for each depth: deeper l
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -33,14 +31,16 @@ from ddlcn.experiments.measure import (
     Trial,
     judge_held,
     judge_streamed,
+    make_features,
     make_network,
     measure_approximation,
+    start_row,
 )
 from ddlcn.experiments.memory import reset_peak_memory
-from ddlcn.experiments.protocol import Split, draw_split
+from ddlcn.experiments.protocol import Split, draw_split, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.features import DenseSIFT, describe_by_class, sample_descriptors
+from ddlcn.features import describe_by_class, sample_descriptors
 from ddlcn.network import TOL, ForwardPass
 from ddlcn.pooling import reweigh
 
@@ -48,8 +48,6 @@ Array = NDArray[Any]
 Say = Callable[[str], None]
 
 L1_RADIUS = 0.35
-# `quick`: so many classes, and so many images of each.
-QUICK_CLASSES, QUICK_IMAGES = 6, 12
 
 
 def run_depths(
@@ -79,21 +77,12 @@ def run_depths(
     """
     reset_peak_memory()
     begin = time.perf_counter()
-    images, labels, is_test = _take_part(data, settings)
+    images, labels, is_test = take_part(data, settings)
     split = draw_split(settings, labels, is_test, seed)
     choice_seed, layer1_seed, deep_seed, filter_seed = np.random.SeedSequence(seed).spawn(4)
-    features = DenseSIFT(
-        patch_size=settings.patch_size if len(settings.patch_size) > 1 else settings.patch_size[0],
-        step=settings.step,
-        max_side=settings.max_side,
-        min_side=settings.min_side or None,
-        border=settings.border,
-    )
+    features = make_features(settings)
     named = list(zip(data.image_names, images, strict=False)) if images is data.images else list(images)
-    template = Row(
-        settings, seed, n_train=len(split.train), note=split.note, class_names=list(data.class_names),
-        data=data.identity, versions=_versions(), machine=_machine(),
-    )  # fmt: skip
+    template = start_row(settings, seed, split, data)
 
     def learn() -> Array:
         say("learning dictionaries")
@@ -163,21 +152,6 @@ def _take_tangents(settings: Settings, seed: np.random.SeedSequence, trial: Tria
     return learn_tangents(sample, settings.tangents, *how)
 
 
-def _take_part(data: Dataset, settings: Settings) -> tuple[Any, NDArray[np.intp], Array | None]:
-    """Images, labels and the fixed split; for `quick` a few images of a few classes."""
-    if not settings.quick:
-        return data.images, data.labels, data.is_test
-    chosen = []
-    for c in range(min(QUICK_CLASSES, len(data.class_names))):
-        groups = (
-            [data.labels == c] if data.is_test is None else [(data.labels == c) & (data.is_test == s) for s in (0, 1)]
-        )
-        chosen += [np.flatnonzero(group)[:QUICK_IMAGES] for group in groups]
-    part = np.concatenate(chosen)
-    named = [(data.image_names[i], data.images[i]) for i in part]
-    return named, data.labels[part], None if data.is_test is None else data.is_test[part]
-
-
 def _name_dictionary(data: Dataset, settings: Settings, split: Split, seed: int) -> str:
     """What layer 1 depends on, and nothing else: (55-15) of 32 training images is (A-15)."""
     parts = (
@@ -187,17 +161,3 @@ def _name_dictionary(data: Dataset, settings: Settings, split: Split, seed: int)
     digest = hashlib.sha256(repr(parts).encode())
     digest.update(split.dictionary.astype("<i8").tobytes())
     return digest.hexdigest()[:24]
-
-
-def _versions() -> str:
-    import numba
-    import scipy
-    import sklearn
-
-    packages = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "numba": numba}
-    others = ", ".join(f"{name} {module.__version__}" for name, module in packages.items())
-    return f"ddlcn {__version__}, Python {platform.python_version()}, {others}"
-
-
-def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

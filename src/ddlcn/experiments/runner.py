@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -94,15 +94,21 @@ def _run_all(task: Task, cache: Path, threads: int) -> list[Row]:
 
 
 def _run(task: Task, cache: Path, threads: int | None, say: Callable[[str], None]) -> Iterator[Row]:
-    from ddlcn.experiments.run import run_depths
-
     def tell(what: str) -> None:
         say(f"{task.settings.describe()}, seed {task.seed}: {what}")
 
     tell("reading data")
     data = _load(task.settings.dataset)
     recall = _Recall(cache)
-    yield from run_depths(data, task.settings, task.depths, task.seed, threads, tell, recall)
+    if task.settings.method == "DDLCN":
+        from ddlcn.experiments.run import run_depths
+
+        yield from run_depths(data, task.settings, task.depths, task.seed, threads, tell, recall)
+        return
+    from ddlcn.experiments.others import run_method
+
+    for depth in task.depths:  # only one: depth is no setting of theirs
+        yield run_method(data, replace(task.settings, n_layers=depth), task.seed, threads, tell, recall)
 
 
 @lru_cache(maxsize=1)  # the tasks of a seed come data set by data set

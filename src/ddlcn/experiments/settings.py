@@ -23,8 +23,10 @@ MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
 # names and are not made again.
 LATER = {
     "depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0, "deep_neighbors": (),
-    "pyramid": (1, 2, 4),
+    "pyramid": (1, 2, 4), "method": "DDLCN", "options": (), "vectors": (), "n_test": 0,
 }  # fmt: skip
+# Settings that are tables of their own.
+TABLES = ("options", "vectors")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,16 @@ class Settings:
     border : int
     pyramid : tuple of int
     pool_power, C : float
+    method : str
+        "DDLCN", or another as `ddlcn.methods` names it: then of the settings above only the data set, the number of
+        training images and, where it is asked for, `atoms_per_class` count.
+    options : tuple of (name, value)
+        Of another method: arguments that differ from its own.
+    vectors : tuple of (name, value)
+        Of another method: `kind`, how an image becomes a vector (`ddlcn.baselines.inputs`), and arguments of that;
+        empty: the method sees images.
+    n_test : int
+        At most so many test images, equally many of every class; 0: all.
     measure : "accuracy" or "approximation"
         What is measured: recognition, or each layer's reconstruction error.
     quick : bool
@@ -98,6 +110,10 @@ class Settings:
     tangents: int = 0
     deep_neighbors: tuple[int, ...] = ()
     pyramid: tuple[int, ...] = (1, 2, 4)
+    method: str = "DDLCN"
+    options: tuple[tuple[str, Any], ...] = ()
+    vectors: tuple[tuple[str, Any], ...] = ()
+    n_test: int = 0
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -120,6 +136,9 @@ class Settings:
             if name in values:
                 sizes = values[name]
                 values[name] = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
+        for name in TABLES:
+            if name in values:
+                values[name] = _freeze(values[name])
         return cls(**values)
 
     def to_table(self) -> dict[str, Any]:
@@ -128,6 +147,8 @@ class Settings:
         for name, usual in LATER.items():
             if table[name] == usual:
                 del table[name]
+            elif name in TABLES:
+                table[name] = dict(table[name])
         return {name: "all" if name in MAY_BE_ALL and value is None else value for name, value in table.items()}
 
     def list_coding(self, n_layers: int) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
@@ -148,8 +169,22 @@ class Settings:
 
     def describe(self) -> str:
         """In the paper's notation: (p-q), t, rule. Not the depth: runs are made for several at once."""
+        if self.method != "DDLCN":
+            return f"{self.dataset}, {self.train_per_class or 'all'} per class, {self.describe_method()}"
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
         residual = ", residual" if self.depth == "residual" else ""
         tangents = ", tangents" if self.tangents else ""
         return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{tangents}"
+
+    def describe_method(self) -> str:
+        """Which method, and what of it is not usual."""
+        kind = dict(self.vectors).get("kind", "")
+        unusual = [f"{name} {value}" for name, value in (*self.options, *self.vectors) if name != "kind"]
+        return ", ".join([self.method, *filter(None, [kind]), *unusual])
+
+
+def _freeze(table: Any) -> tuple[tuple[str, Any], ...]:
+    """A table as sorted pairs, lists in it as tuples, so that it can be hashed."""
+    pairs = table.items() if isinstance(table, Mapping) else table
+    return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in pairs))

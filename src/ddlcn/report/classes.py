@@ -52,7 +52,7 @@ def read_confusions(grids: Sequence[Grid]) -> list[Confusion]:
     chosen: dict[str, CellResult] = {}
     for grid in grids:
         for result in grid.results:
-            if not any(row.class_totals for row in result.rows):
+            if result.cell.settings.method != "DDLCN" or not any(row.class_totals for row in result.rows):
                 continue
             dataset = result.cell.settings.dataset
             if dataset not in chosen or _coverage(result) > _coverage(chosen[dataset]):

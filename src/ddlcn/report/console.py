@@ -9,7 +9,7 @@ from ddlcn.experiments.catalogue import Experiment
 from ddlcn.experiments.store import Row
 from ddlcn.report.approximation import read_errors
 from ddlcn.report.results import CellResult, fill_grid, group_by_settings
-from ddlcn.report.writing import show_difference
+from ddlcn.report.writing import show_difference, show_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ def print_experiment(experiment: Experiment, rows: Sequence[Row], console: Conso
 
     grid = fill_grid(experiment, group_by_settings(rows))
     table = Table(title=experiment.title, caption="per cent over all test images, mean and deviation over seeds")
-    for heading in ("row", "column", "rule", "published", "ours", "over classes", "difference", "aim", "seeds"):
+    for heading in ("row", "column", "rule", "published", "ours", "over classes", "difference", "aim", "ms", "seeds"):
         table.add_column(heading, justify="left" if heading in ("row", "column", "rule") else "right")
     for result in grid.results:
         table.add_row(*_show(result))
@@ -52,9 +52,10 @@ def _show(result: CellResult) -> tuple[str, ...]:
         cell.column,
         cell.settings.rule,
         "" if cell.published is None else f"{cell.published:.2f}",
-        "not run" if result.over_images is None else result.over_images.show(),
+        result.state if result.over_images is None else result.over_images.show(),
         "" if result.over_classes is None else result.over_classes.show(),
         "" if result.difference is None else show_difference(result.difference),
         "" if cell.bar is None else f">= {cell.bar:g}{over} {result.bar_verdict}".rstrip(),
+        show_number(result.ms_per_image),
         f"{len(result.rows)} of {cell.seeds}",
     )

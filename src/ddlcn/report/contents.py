@@ -17,6 +17,7 @@ from ddlcn.report.comparisons import (
     compare_rules,
     summarise_depths,
 )
+from ddlcn.report.contest import Panel, read_panels
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
 from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_times, summarise_times
 from ddlcn.report.writing import count
@@ -66,6 +67,7 @@ class Section:
     grid: Grid
     comparisons: list[tuple[str, str, list[Comparison]]]
     errors: list[ErrorLine]
+    panels: list[Panel]  # of a contest
 
 
 @dataclass(frozen=True)
@@ -97,15 +99,16 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
     chosen, quick = choose_rows(rows)
     groups = group_by_settings(chosen)
     grids = [fill_grid(experiment, groups) for experiment in choose_experiments(experiments, chosen, quick)]
-    depths = compare_depths(groups)
-    times = list_times(groups)
+    ours = {settings: own for settings, own in groups.items() if settings.method == "DDLCN"}
+    depths = compare_depths(ours)
+    times = list_times(ours)
     counts = _count(grids)
     return Contents(
         quick,
         counts,
         _summarise(counts),
-        [Section(grid, compare_named(grid), read_errors(grid)) for grid in grids],
-        compare_rules(groups),
+        [_read_section(grid) for grid in grids],
+        compare_rules(ours),
         depths,
         summarise_depths(depths),
         read_confusions(grids),
@@ -115,6 +118,11 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
         list_data(chosen),
         len(chosen),
     )
+
+
+def _read_section(grid: Grid) -> Section:
+    panels = read_panels(grid) if grid.experiment.kind == "contest" else []
+    return Section(grid, compare_named(grid), read_errors(grid), panels)
 
 
 def _count(grids: Sequence[Grid]) -> Counts:

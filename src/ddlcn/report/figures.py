@@ -9,9 +9,10 @@ import numpy as np
 
 from ddlcn.report.approximation import ErrorLine
 from ddlcn.report.classes import MOST_LABELS, Confusion
+from ddlcn.report.contest import Panel, Standing
 from ddlcn.report.results import CellResult, Grid
-from ddlcn.report.svg import INK, finish, in_style, start
-from ddlcn.report.writing import show_setting
+from ddlcn.report.svg import FAINT, INK, finish, in_style, start
+from ddlcn.report.writing import Spread, show_setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,6 +122,53 @@ def _place_points(values: Sequence[Any]) -> tuple[dict[Any, float], list[tuple[f
         places[None] = last * max(step, 1.5) if logarithmic else last + (step or max(last, 1.0))
     ticks = sorted((place, show_setting(value)) for value, place in places.items())
     return places, ticks, logarithmic
+
+
+@in_style
+def draw_contest(panels: Sequence[Panel], name: str) -> str:
+    """Accuracy against images per class: ours and the best others in colour, all others faint; 95 % intervals."""
+    shown = [panel for panel in panels if panel.standings]
+    rows = -(-len(shown) // 2)
+    figure, axes = start(len(shown), width=11.0, height=4.6 * rows, n_columns=min(2, len(shown)))
+    for axis, panel in zip(axes, shown, strict=True):
+        prominent = panel.prominent
+        for standing in panel.standings:
+            if standing not in prominent:
+                points = _list_points(standing)
+                axis.plot([n for n, _ in points], [spread.mean for _, spread in points], color=FAINT, linewidth=1.0)
+        for i, standing in enumerate(prominent):
+            points = _list_points(standing)
+            axis.errorbar(
+                [n for n, _ in points],
+                [spread.mean for _, spread in points],
+                yerr=[spread.half for _, spread in points],
+                color=COLOURS[i % len(COLOURS)],
+                marker=MARKERS[i % len(MARKERS)],
+                linewidth=2.4 if standing.is_ours else 1.5,
+                capsize=3,
+                elinewidth=1.0,
+                label=standing.method,
+                zorder=4 if standing.is_ours else 3,
+            )
+        n_others = len(panel.standings) - len(prominent)
+        if n_others:
+            axis.plot([], [], color=FAINT, linewidth=1.0, label=f"{n_others} others, in the table")
+        axis.set_xscale("log")
+        axis.set_xticks(panel.counts, [str(n) for n in panel.counts])
+        axis.minorticks_off()
+        axis.set_ylim(0.0, 101.0)
+        axis.set_title(panel.dataset)
+        axis.set_xlabel(_AXIS_NAMES["train_per_class"])
+        axis.set_ylabel("recognised, %")
+        axis.legend(loc="lower right", fontsize=9)
+    return finish(
+        figure, name, "Learning curves of all methods, a panel for each data set. The numbers are in the tables."
+    )
+
+
+def _list_points(standing: Standing) -> list[tuple[int, Spread]]:
+    points = sorted(standing.points.items())
+    return [(n, result.judged) for n, result in points if result.judged is not None]
 
 
 @in_style

@@ -9,6 +9,7 @@ from ddlcn.experiments.catalogue import Experiment
 from ddlcn.experiments.store import Row
 from ddlcn.report import contents as words
 from ddlcn.report.contents import Contents, Section, gather
+from ddlcn.report.contest import conclude
 from ddlcn.report.pictures import find_pictures, is_of_people
 from ddlcn.report.templating import render
 from ddlcn.report.writing import count, describe, show_difference, show_number
@@ -60,9 +61,11 @@ def _draw_glance(contents: Contents) -> str:
 def _section(number: int, section: Section) -> dict[str, Any]:
     from markupsafe import Markup
 
-    from ddlcn.report.figures import draw_curve, draw_errors
+    from ddlcn.report.figures import draw_contest, draw_curve, draw_errors
 
     figures = []
+    if any(panel.standings for panel in section.panels):
+        figures.append(Markup(draw_contest(section.panels, f"contest{number}")))
     if section.grid.experiment.kind == "curve" and section.grid.results:
         figures.append(Markup(draw_curve(section.grid, f"curve{number}")))
     if any(line.errors for line in section.errors):
@@ -74,6 +77,8 @@ def _section(number: int, section: Section) -> dict[str, Any]:
         "errors": section.errors,
         "deepest": max((len(line.errors) for line in section.errors), default=0),
         "comparisons": section.comparisons,
+        "panels": section.panels,
+        "sentences": conclude(section.panels),
     }
 
 

@@ -24,10 +24,27 @@ class CellResult:
     over_images: Spread | None = None
     over_classes: Spread | None = None
     notes: tuple[int, ...] = ()  # numbers of its footnotes
+    over_budget: bool = False  # a method that took too long to learn
 
     @property
     def is_run(self) -> bool:
-        return bool(self.rows)
+        return bool(self.rows) or self.over_budget
+
+    @property
+    def state(self) -> str:
+        """Why there is no number."""
+        return "over budget" if self.over_budget else "not run"
+
+    @property
+    def fit_seconds(self) -> float | None:
+        """Mean over seeds."""
+        return _mean([row.fit_seconds for row in self.rows])
+
+    @property
+    def ms_per_image(self) -> float | None:
+        """Mean over seeds; the whole pipeline, one thread."""
+        seconds = _mean([row.seconds_per_image for row in self.rows])
+        return None if seconds is None else 1000.0 * seconds
 
     @property
     def judged(self) -> Spread | None:
@@ -68,6 +85,11 @@ class Grid:
     @property
     def has_published(self) -> bool:
         return any(result.cell.published is not None for result in self.results)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other methods than DDLCN are in it, so that their times are of interest."""
+        return any(result.cell.settings.method != "DDLCN" for result in self.results)
 
 
 def choose_rows(rows: Sequence[Row]) -> tuple[list[Row], bool]:
@@ -110,6 +132,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
         if cell.settings.measure == "approximation":
             approximations.append(CellResult(cell, tuple(row for row in rows if row.errors)))
             continue
+        late = any(row.accuracy is None and row.note.startswith("over budget") for row in rows)
         rows = tuple(row for row in rows if row.accuracy is not None)
         notes = sorted({row.note for row in rows if row.note})
         footnotes += [note for note in notes if note not in footnotes]
@@ -119,6 +142,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
             _per_cent([row.accuracy for row in rows]),
             _per_cent([row.mean_over_classes for row in rows]),
             tuple(footnotes.index(note) + 1 for note in notes),
+            late,
         )
         results.append(result)
         slots[_place(experiment, cell)].append(result)
@@ -137,6 +161,11 @@ def _place(experiment: Experiment, cell: Cell) -> tuple[str, str]:
     dataset = cell.settings.dataset if len(experiment.dataset_names) > 1 else ""
     own = cell.row if cell.row != point and len({other.row for other in experiment.cells}) > 1 else ""
     return ", ".join(filter(None, (dataset, own if own != dataset else "", point))), cell.column
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    spread = Spread.of([value for value in values if value is not None])
+    return None if spread is None else spread.mean
 
 
 def _per_cent(values: Iterable[float | None]) -> Spread | None:

@@ -9,6 +9,7 @@ from ddlcn.experiments.store import Row
 from ddlcn.report import contents as words
 from ddlcn.report.comparisons import Comparison
 from ddlcn.report.contents import Contents, Section, gather
+from ddlcn.report.contest import Panel, conclude
 from ddlcn.report.results import CellResult
 from ddlcn.report.writing import show_difference, show_number
 
@@ -45,7 +46,11 @@ def _section(section: Section) -> list[str]:
     lines = [f"## {_safe(grid.experiment.title)}", ""]
     if grid.experiment.about:
         lines += [_safe(grid.experiment.about), ""]
-    if grid.results:
+    lines += [f"- {_safe(sentence)}" for sentence in conclude(section.panels)]
+    lines += [""] if section.panels else []
+    for panel in section.panels:
+        lines += _contest(panel)
+    if grid.results and not section.panels:
         head = ("", "", "rule", "ours ± sd (mean over classes)", "published", "difference", "bar", "seeds")
         body = [
             (row, column, *_cell(result))
@@ -73,9 +78,30 @@ def _section(section: Section) -> list[str]:
     return lines
 
 
+def _contest(panel: Panel) -> list[str]:
+    """One data set of a contest: methods by images per class."""
+    if not panel.standings:
+        return []
+    head = (panel.dataset, *map(str, panel.counts), "fit, s", "ms per image")
+    body = []
+    for standing in panel.standings:
+        shown = []
+        for n in panel.counts:
+            result = standing.points.get(n)
+            spread = None if result is None else result.judged
+            text = "–" if result is None else result.state
+            if spread is not None:
+                text = f"{spread.mean:.1f}" + (f" ± {spread.half:.1f}" if spread.n > 1 else "")
+            shown.append(text)
+        last = standing.last
+        costs = (None, None) if last is None else (last.fit_seconds, last.ms_per_image)
+        body.append((standing.method, *shown, *map(show_number, costs)))
+    return _table(head, body)
+
+
 def _cell(result: CellResult) -> tuple[str, ...]:
     cell = result.cell
-    ours = "not run"
+    ours = result.state
     if result.over_images is not None:
         ours = result.over_images.show()
         if result.over_classes is not None:

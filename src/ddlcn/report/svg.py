@@ -65,11 +65,13 @@ def in_style(draw: Callable[_P, str]) -> Callable[_P, str]:
     return drawn
 
 
-def start(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def start(n: int, width: float, height: float, n_columns: int | None = None) -> tuple[Figure, list[Axes]]:
+    """A figure of n panels, so many side by side (None: all)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, [figure.add_subplot(1, n, i + 1) for i in range(n)]
+    n_columns = n_columns or n
+    return figure, [figure.add_subplot(-(-n // n_columns), n_columns, i + 1) for i in range(n)]
 
 
 def finish(figure: Figure, name: str, label: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ddlcn._intervals import half_interval
 from ddlcn.experiments.settings import Settings
 
 # What `describe` says in the paper's notation; every other setting is named only where it is not the default.
@@ -42,6 +43,11 @@ class Spread:
 
     def scaled(self, factor: float) -> Spread:
         return Spread(self.mean * factor, None if self.sd is None else self.sd * factor, self.n)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval of the mean."""
+        return half_interval(self.sd, self.n)
 
     def show(self, digits: int = 2) -> str:
         """ "98.92 ± 0.10"."""
@@ -80,6 +86,8 @@ def count(n: int, one: str, many: str = "") -> str:
 
 def describe(settings: Settings, leave_out: tuple[str, ...] = ()) -> str:
     """Settings in the paper's notation, (p-q), and whatever differs from the defaults; the data set is not named."""
+    if settings.method != "DDLCN":
+        return ", ".join([settings.describe_method(), f"{settings.train_per_class or 'all'} per class"])
     p = "A" if settings.dictionary_images is None else str(settings.dictionary_images)
     parts = [f"({p}-{settings.atoms_per_class})"]
     if settings.train_per_class is not None:

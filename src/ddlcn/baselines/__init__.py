@@ -1,0 +1,50 @@
+"""The methods that DDLCN is compared with, one file per family, behind the interface of `DDLCNClassifier`.
+
+Each takes images (or vectors, one per row) and labels. Names are the papers' acronyms, loaded on first use.
+`docs/add_a_baseline.md` says how to add one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Where each method lives. A new one is a file, a line here and a line in `ddlcn.methods`.
+_HOME = {
+    "BagOfWords": "bag_of_features",
+    "CRC": "collaborative",
+    "DBDL": "bayesian",
+    "DCN": "two_layer",
+    "DDL": "ddl",
+    "DKSVD": "ksvd",
+    "DLCOPAR": "copar",
+    "FDDL": "fisher",
+    "JBDC": "bayesian",
+    "KC": "bag_of_features",
+    "KSVD": "ksvd",
+    "LCKSVD1": "ksvd",
+    "LCKSVD2": "ksvd",
+    "LLC": "bag_of_features",
+    "LRSDL": "fisher",
+    "NearestCodes": "bag_of_features",
+    "NearestNeighbour": "plain",
+    "PCANet": "pcanet",
+    "RRC_L1": "robust",
+    "SRC": "collaborative",
+    "ScSPM": "bag_of_features",
+    "SmallCNN": "cnn",
+    "TLCC": "two_layer",
+    "VectorSVM": "plain",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ddlcn.baselines' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"ddlcn.baselines.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

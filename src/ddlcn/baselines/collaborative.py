@@ -1,0 +1,130 @@
+"""Training images as the dictionary: SRC (Wright et al. 2009) and CRC (Zhang et al. 2011).
+
+An image x is coded over all training images A (n, m), rows of length one; the class whose own part of the code leaves
+the least of x wins.
+
+    SRC   min_z 1/2 ||x - z A||^2 + alpha ||z||_1          class c: ||x - z_c A_c||
+    CRC   min_z ||x - z A||^2 + alpha ||z||^2               class c: ||x - z_c A_c|| / ||z_c||
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.preprocessing import normalize
+from sklearn.utils import Tags
+
+from ddlcn._threads import map_threads
+from ddlcn._validation import check_count, check_number
+from ddlcn.baselines.base import Labels, VectorBaseline
+from ddlcn.coding.lasso import LassoCoder
+
+Array = NDArray[Any]
+# Images coded at a time: enough for a matrix product, few enough that two threads share a small folder.
+N_AT_ONCE = 64
+
+
+class SRC(VectorBaseline):
+    """Sparse representation-based classification: the lasso on all training images, solved to a duality gap.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of the l1 norm, for images of length one. On folds of training faces (Extended Yale B) 0.01 recognises
+        94.2 %, 0.005 and 0.003 96.2, 0.001 96.5 in six times the time.
+    images_per_class : int, optional
+        Use so many training images of every class, drawn at random; None means all.
+    tol : float
+        Bound on the relative duality gap of every code.
+    features, n_jobs, random_state
+        See `VectorBaseline`.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.005,
+        images_per_class: int | None = None,
+        *,
+        tol: float = 1e-4,
+        features: Any = "pixels",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.images_per_class = images_per_class
+        self.tol = tol
+        self.features = features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(self, X: Array, y: Labels) -> None:
+        alpha, tol = check_number("alpha", self.alpha, above=True), check_number("tol", self.tol, above=True)
+        if self.images_per_class is not None:
+            n_each = check_count("images_per_class", self.images_per_class)
+            order = np.random.default_rng(self._spawn(2)[1]).permutation(len(X))
+            kept = np.sort(np.concatenate([order[y[order] == c][:n_each] for c in range(len(self.classes_))]))
+            X, y = X[kept], y[kept]
+        self.dictionary_, self.atom_labels_ = normalize(X), y
+        self._coder = LassoCoder(self.dictionary_, alpha, tol)
+
+    def _decide(self, X: Array) -> Array:
+        def decide(start: int) -> Array:
+            part = X[start : start + N_AT_ONCE]
+            codes, _ = self._coder.encode_dense(part)
+            return -leftovers(part, codes, self.dictionary_, self.atom_labels_, len(self.classes_))
+
+        X = normalize(X)
+        return np.concatenate(list(map_threads(decide, range(0, len(X), N_AT_ONCE), self.n_jobs)))
+
+
+class CRC(VectorBaseline):
+    """Collaborative representation: ridge regression on all training images.
+
+    Parameters
+    ----------
+    alpha : float
+        Times n / 700, for n training images of length one, as published.
+    features, n_jobs, random_state
+        See `VectorBaseline`.
+    """
+
+    def __init__(
+        self, alpha: float = 0.001, *, features: Any = "pixels", n_jobs: int | None = None, random_state: Any = None
+    ) -> None:
+        self.alpha = alpha
+        self.features = features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(self, X: Array, y: Labels) -> None:
+        alpha = check_number("alpha", self.alpha, above=True)
+        self.dictionary_, self.atom_labels_ = normalize(X), y
+        gram = self.dictionary_ @ self.dictionary_.T
+        gram[np.diag_indices(len(X))] += alpha * len(X) / 700
+        self._to_codes = linalg.solve(gram, self.dictionary_, assume_a="pos").T  # (m, n)
+
+    def _decide(self, X: Array) -> Array:
+        X = normalize(X)
+        codes = X @ self._to_codes
+        return -leftovers(X, codes, self.dictionary_, self.atom_labels_, len(self.classes_), relative=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # A class of more images than dimensions spans everything, and leaves nothing of any image: the toy data of
+        # scikit-learn's checks, two-dimensional, are such.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def leftovers(X: Array, codes: Array, A: Array, y: Labels, n_classes: int, relative: bool = False) -> Array:
+    """||x - z_c A_c|| for every row x of X and every class c: (n, n_classes); `relative`: divided by ||z_c||."""
+    out = np.empty((len(X), n_classes))
+    for c in range(n_classes):
+        own = codes[:, y == c]
+        out[:, c] = np.linalg.norm(X - own @ A[y == c], axis=1)
+        if relative:
+            out[:, c] /= np.maximum(np.linalg.norm(own, axis=1), 1e-12)
+    return out

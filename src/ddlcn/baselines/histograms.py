@@ -1,0 +1,96 @@
+"""Codes that are added up: descriptors X (n, m) in, shares of atoms and then square roots of histograms out.
+
+A descriptor x is shared among the atoms d_j near it (van Gemert et al. 2008, "codeword uncertainty"),
+
+    z_j = K(x, d_j) / sum_l K(x, d_l),    K(x, d) = exp(-||x - d||^2 / 2 sigma^2),
+
+the shares are added up in the cells of a spatial pyramid (Lazebnik et al. 2006), and an image's histogram is scaled to
+sum to one. One atom that takes all is the bag of words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ddlcn._sparse import make_csr
+from ddlcn.coding import CodeBlock
+from ddlcn.network import ForwardPass
+from ddlcn.pooling import count_cells
+
+Array = NDArray[Any]
+
+
+class SoftAssignment:
+    """A codebook whose nearest atoms share a descriptor, by a Gaussian kernel of its distances.
+
+    Parameters
+    ----------
+    atoms : ndarray (atoms, m)
+    sigma : float
+        Width of the kernel; makes no difference to a single neighbour.
+    n_neighbors : int
+        How many atoms share; 1 is the hard assignment of a bag of words.
+    """
+
+    def __init__(self, atoms: Array, sigma: float, n_neighbors: int) -> None:
+        self._atoms, self._sigma = atoms, sigma
+        self._half_norms = 0.5 * np.einsum("ij,ij->i", atoms, atoms)
+        self.n_atoms, self.n_dimensions = atoms.shape
+        self.dtype = atoms.dtype
+        self.width = min(n_neighbors, self.n_atoms)
+
+    def encode_block(self, X: Array) -> CodeBlock:
+        """Code a block of descriptors (n, m), in the calling thread."""
+        n, k = len(X), self.width
+        keys = self._half_norms - X @ self._atoms.T  # (n, atoms): 1/2 ||x - d||^2, up to a number per row
+        nearest = np.sort(np.argpartition(keys, k - 1, axis=1)[:, :k], axis=1)  # (n, k)
+        keys = np.take_along_axis(keys, nearest, axis=1).astype(np.float64)
+        z = np.exp((keys.min(axis=1, keepdims=True) - keys) / self._sigma**2)
+        z /= z.sum(axis=1, keepdims=True)
+        return CodeBlock(nearest.astype(np.int32), z, np.full(n, k, np.int32), np.zeros(n))
+
+
+class Magnitudes:
+    """A coder whose codes lose their signs: ScSPM pools max |z|."""
+
+    def __init__(self, coder: Any) -> None:
+        self._coder = coder
+        self.n_atoms, self.n_dimensions, self.dtype = coder.n_atoms, coder.n_dimensions, coder.dtype
+
+    def encode_block(self, X: Array) -> CodeBlock:
+        codes: CodeBlock = self._coder.encode_block(X)
+        return codes._replace(values=np.abs(codes.values))
+
+
+class Histograms(ForwardPass):
+    """Describe, code, and add up in every cell: codes must not be negative, rows get length one.
+
+    The cells of a level of the pyramid (1, 2, .., L) weigh as in the pyramid match kernel (Lazebnik et al. 2006): 1/4,
+    1/4, 1/2 for three levels.
+    """
+
+    def __init__(self, features: Any, coder: Any, pyramid: tuple[int, ...]) -> None:
+        super().__init__(features, coder, np.ones(coder.n_atoms), None, pyramid, 1.0, "auto")
+        weights = 0.5 ** np.arange(len(pyramid), 0, -1.0)
+        weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
+        self._level_weights = weights
+
+    def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
+        codes = self._encode(X)
+        n, width = codes.indices.shape
+        n_images, n_cells, n_levels = len(starts) - 1, count_cells(self._pyramid), cells.shape[1]
+        Z = make_csr(codes.values.ravel(), codes.indices.ravel(), width * np.arange(n + 1), (n, len(self._plus)))
+        image = np.repeat(np.arange(n_images), np.diff(starts))  # (n,)
+        where = (image[:, None] * n_cells + cells).ravel()
+        patch = np.repeat(np.arange(n), n_levels)
+        weights = np.tile(self._level_weights, n)
+        members = sparse.csr_array((weights, (where, patch)), shape=(n_images * n_cells, n))
+        sums = (members @ Z).reshape(n_images, -1).tocsr()  # (images, cells * atoms); rows sum to the descriptors
+        # Differs from the paper: the linear SVM on square roots is one with Hellinger's kernel, sum_j sqrt(f_j g_j),
+        # in place of histogram intersection, sum_j min(f_j, g_j); training and tests then take linear time.
+        roots = np.sqrt(sums.data / np.repeat(np.diff(starts), np.diff(sums.indptr)))
+        return make_csr(roots.astype(np.float32), sums.indices.astype(np.int32), sums.indptr, sums.shape)

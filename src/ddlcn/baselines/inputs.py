@@ -1,0 +1,200 @@
+"""How an image becomes one vector, for methods that know nothing else: transformers, images in, a matrix (n, m) out.
+
+"pixels"    grey values of a thumbnail, without their mean, of length one
+"random"    random faces: the picture times a random matrix, of length one (what the SRC and K-SVD papers use)
+"eigen"     eigenfaces: principal components of the training pictures, of length one
+"hog"       histograms of gradients (scikit-image)
+"pyramid"   dense SIFT, LLC codes, the spatial pyramid, and principal components of that
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.preprocessing import normalize
+
+from ddlcn._threads import map_threads
+from ddlcn._validation import check_choice, check_count, seed_sequence
+from ddlcn.features import name_images, read_image
+
+Array = NDArray[Any]
+INPUTS = ("pixels", "random", "eigen", "hog", "pyramid")
+
+
+def is_matrix(images: Any) -> bool:
+    """Whether `images` is a matrix, one vector per row, and not a sequence of images."""
+    if not isinstance(images, list | tuple) and (hasattr(images, "shape") or hasattr(images, "__array__")):
+        return len(images.shape if hasattr(images, "shape") else np.asarray(images).shape) == 2
+    if isinstance(images, list | tuple) and len(images):
+        first = images[0]
+        if isinstance(first, list | tuple):
+            return not (len(first) and isinstance(first[0], list | tuple | np.ndarray))
+        return isinstance(first, np.ndarray) and first.ndim == 1
+    return False
+
+
+def read_stack(images: Any, shape: tuple[int, int] | None, n_jobs: int | None = None) -> NDArray[np.float32]:
+    """Pictures as grey values (n, H, W) in [0, 1], resized to `shape`; None means that of the first."""
+    named = list(name_images(images))
+    if shape is None:
+        shape = read_image(named[0][1], name=named[0][0]).shape
+    height, width = shape
+
+    def read(item: tuple[str, Any]) -> NDArray[np.float32]:
+        grey = read_image(item[1], name=item[0])
+        if grey.shape == (height, width):
+            return grey
+        # BOX averages what is reduced; BILINEAR smooths what is enlarged.
+        how = Image.Resampling.BOX if grey.size > height * width else Image.Resampling.BILINEAR
+        return np.asarray(Image.fromarray(grey).resize((width, height), how))
+
+    return np.stack(list(map_threads(read, named, n_jobs)))
+
+
+class _Input(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of images; `n_jobs` threads."""
+
+    def fit(self, images: Any, y: Any = None) -> _Input:
+        return self
+
+
+class Pixels(_Input):
+    """Grey values of a thumbnail, side by side, of length one.
+
+    Parameters
+    ----------
+    side : int or (int, int)
+        Height and width of the thumbnail; one number for both.
+    centred : bool
+        Whether each picture loses its mean first.
+    """
+
+    def __init__(self, side: int | tuple[int, int] = 32, centred: bool = True, n_jobs: int | None = None) -> None:
+        self.side = side
+        self.centred = centred
+        self.n_jobs = n_jobs
+
+    def transform(self, images: Any) -> Array:
+        height, width = self.side if isinstance(self.side, tuple) else (self.side, self.side)
+        shape = (check_count("side", height), check_count("side", width))
+        rows = read_stack(images, shape, self.n_jobs).reshape(-1, height * width).astype(np.float64)
+        if self.centred:
+            rows -= rows.mean(axis=1, keepdims=True)
+        return np.asarray(normalize(rows))
+
+
+class RandomFaces(_Input):
+    """The picture times a matrix of normal random numbers with rows of length one; the product has length one.
+
+    Parameters
+    ----------
+    n_components : int
+        504 on Extended Yale B and 540 on AR, as LC-KSVD's paper has it.
+    """
+
+    def __init__(self, n_components: int = 504, n_jobs: int | None = None, random_state: Any = None) -> None:
+        self.n_components = n_components
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, images: Any, y: Any = None) -> RandomFaces:
+        self.image_shape_ = read_image(next(iter(name_images(images)))[1]).shape
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        n = check_count("n_components", self.n_components)
+        self.components_ = normalize(rng.normal(size=(n, int(np.prod(self.image_shape_))))).astype(np.float32)
+        return self
+
+    def transform(self, images: Any) -> Array:
+        stack = read_stack(images, self.image_shape_, self.n_jobs)
+        return np.asarray(normalize((stack.reshape(len(stack), -1) @ self.components_.T).astype(np.float64)))
+
+
+class Eigenfaces(_Input):
+    """Principal components of the training pictures, of length one (no more than there are training pictures).
+
+    Parameters
+    ----------
+    n_components : int
+    image_shape : (H, W), optional
+        What the pictures are resized to first; None means the shape of the first training picture.
+    """
+
+    def __init__(
+        self, n_components: int = 300, image_shape: tuple[int, int] | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.n_jobs = n_jobs
+
+    def fit(self, images: Any, y: Any = None) -> Eigenfaces:
+        stack = read_stack(images, self.image_shape, self.n_jobs)
+        self.image_shape_ = stack.shape[1:]
+        self.mean_, self.components_ = find_components(stack.reshape(len(stack), -1), self.n_components)
+        return self
+
+    def transform(self, images: Any) -> Array:
+        stack = read_stack(images, self.image_shape_, self.n_jobs)
+        rows = (stack.reshape(len(stack), -1) - self.mean_) @ self.components_.T
+        return np.asarray(normalize(rows.astype(np.float64)))
+
+
+def find_components(X: Array, n_components: int) -> tuple[Array, Array]:
+    """Mean (m,) and principal components (n_components, m) of rows X (n, m), by whichever of n and m is smaller."""
+    n = min(check_count("n_components", n_components), min(X.shape))
+    mean = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    centred = X - mean
+    if len(X) > X.shape[1]:
+        _, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
+        return mean, np.ascontiguousarray(vectors[:, ::-1][:, :n].T).astype(X.dtype)
+    values, vectors = np.linalg.eigh((centred @ centred.T).astype(np.float64))  # (n, n)
+    order = np.argsort(values)[::-1][:n]
+    order = order[values[order] > 1e-10 * max(values.max(), 1e-300)]
+    components = (vectors[:, order] / np.sqrt(values[order])).T.astype(X.dtype) @ centred
+    return mean, components
+
+
+class HOG(_Input):
+    """Histograms of gradients of the picture, resized to `image_shape` (scikit-image; 8 px cells, blocks of 2 x 2)."""
+
+    def __init__(self, image_shape: tuple[int, int] = (64, 64), n_jobs: int | None = None) -> None:
+        self.image_shape = image_shape
+        self.n_jobs = n_jobs
+
+    def transform(self, images: Any) -> Array:
+        try:
+            from skimage.feature import hog
+        except ImportError as error:
+            raise ImportError("features='hog' needs scikit-image: pip install 'ddlcn[baselines]'") from error
+        stack = read_stack(images, self.image_shape, self.n_jobs)
+        return np.stack(list(map_threads(lambda picture: hog(picture).astype(np.float64), stack, self.n_jobs)))
+
+
+def make_input(features: Any, seed: int, n_jobs: int | None = None, **arguments: Any) -> Any:
+    """The transformer that `features` names, unfitted; one that is passed in is copied.
+
+    Parameters
+    ----------
+    features : str or transformer
+    seed : int
+    n_jobs : int, optional
+    **arguments
+        Of the transformer, such as `n_components`.
+    """
+    if not isinstance(features, str):
+        if not hasattr(features, "transform"):
+            raise ValueError(f"features must be one of {', '.join(INPUTS)}, or a transformer of images")
+        return clone(features)
+    check_choice("features", features, INPUTS)
+    arguments["n_jobs"] = n_jobs
+    if features in ("random", "pyramid"):
+        arguments["random_state"] = seed
+    if features == "pyramid":
+        from ddlcn.baselines.pyramid import SIFTPyramid
+
+        return SIFTPyramid(**arguments)
+    made_by: Any = {"pixels": Pixels, "random": RandomFaces, "eigen": Eigenfaces, "hog": HOG}[features]
+    return made_by(**arguments)

@@ -1,0 +1,88 @@
+"""Who wins when: many methods on several data sets, accuracy against images per class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddlcn.report.results import CellResult, Grid
+
+# Lines that stand out in a panel, besides ours: so many of the others, the best.
+N_BEST = 4
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method on one data set."""
+
+    method: str
+    points: dict[int, CellResult]  # by images per class
+
+    @property
+    def is_ours(self) -> bool:
+        return self.method.lower().startswith("ddlcn")
+
+    @property
+    def last(self) -> CellResult | None:
+        """Its result with the most images that it was run with."""
+        run = [n for n, result in self.points.items() if result.judged is not None]
+        return self.points[max(run)] if run else None
+
+    @property
+    def score(self) -> tuple[int, float]:
+        """To rank by: most images first, then accuracy there."""
+        run = {n: result.judged.mean for n, result in self.points.items() if result.judged is not None}
+        return (max(run), run[max(run)]) if run else (0, 0.0)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One data set: methods, the best first."""
+
+    dataset: str
+    counts: tuple[int, ...]  # images per class
+    standings: tuple[Standing, ...]
+
+    @property
+    def prominent(self) -> tuple[Standing, ...]:
+        """Ours, and the best of the others."""
+        others = [standing for standing in self.standings if not standing.is_ours and standing.last is not None]
+        ours = [standing for standing in self.standings if standing.is_ours and standing.last is not None]
+        return (*ours, *others[:N_BEST])
+
+    def find_winner(self, count: int) -> Standing | None:
+        """The most accurate method with so many images per class."""
+        there = [s for s in self.standings if count in s.points and s.points[count].judged is not None]
+        return max(there, key=lambda s: s.points[count].judged.mean, default=None)  # type: ignore[union-attr]
+
+
+def read_panels(grid: Grid) -> list[Panel]:
+    """The panels of a contest; data sets in the order of the experiment. Methods without any run are left out."""
+    by_set: dict[str, dict[str, dict[int, CellResult]]] = {}
+    for result in grid.results:
+        own = by_set.setdefault(result.cell.settings.dataset, {}).setdefault(result.cell.column, {})
+        own[result.cell.settings.train_per_class or 0] = result
+    return [_rank(dataset, methods) for dataset, methods in by_set.items()]
+
+
+def _rank(dataset: str, methods: dict[str, dict[int, CellResult]]) -> Panel:
+    standings = [Standing(method, points) for method, points in methods.items()]
+    run = [standing for standing in standings if any(result.is_run for result in standing.points.values())]
+    ranked = sorted(run, key=lambda standing: standing.score, reverse=True)
+    counts = sorted({n for standing in ranked for n in standing.points})
+    return Panel(dataset, tuple(counts), tuple(ranked))
+
+
+def conclude(panels: Sequence[Panel]) -> list[str]:
+    """Who wins with how many images, in one sentence for each data set."""
+    sentences = []
+    for panel in panels:
+        wins: dict[str, list[str]] = {}
+        for count in panel.counts:
+            winner = panel.find_winner(count)
+            if winner is not None:
+                wins.setdefault(winner.method, []).append(str(count))
+        if wins:
+            parts = [f"{method} with {', '.join(counts)}" for method, counts in wins.items()]
+            sentences.append(f"{panel.dataset}: most accurate is {'; '.join(parts)} images per class.")
+    return sentences

@@ -1,0 +1,77 @@
+"""Who wins when: ranks, winners, what is over budget, and the same numbers on the page and in the summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ddlcn.experiments.catalogue import Cell, Experiment
+from ddlcn.experiments.settings import Settings
+from ddlcn.experiments.store import Row
+from ddlcn.report import write_report, write_summary
+from ddlcn.report.contest import N_BEST, conclude, read_panels
+from ddlcn.report.results import fill_grid, group_by_settings
+
+from .made_up import make_row, make_table
+from .parsing import Page
+
+METHODS = ("ddlcn fast", "SRC", "CRC", "LLC", "KC", "linear SVM", "FDDL", "small CNN")
+
+
+def make_contest() -> tuple[list[Row], Experiment]:
+    """The i-th method is right in 90 - 5 i of 100; SRC wins with one image; FDDL has no time; the CNN is not run."""
+    cells, rows = [], []
+    for method in METHODS:
+        for t in (1, 5):
+            settings = Settings("ar", t, method=method)
+            cells.append(Cell("ar", method, settings, 3))
+            if method == "small CNN":
+                continue
+            if method == "FDDL" and t == 5:
+                rows.append(Row(settings, 0, note="over budget: learning takes more than 10 minutes"))
+                continue
+            level = 0.9 - 0.05 * METHODS.index(method) - 0.3 * (t == 1) + 0.2 * (t == 1 and method == "SRC")
+            rows += [make_row(settings, seed, level + 0.01 * (seed - 1), mistakes=[]) for seed in range(3)]
+    return rows, Experiment("contest", "Who wins when", "", "contest", "train_per_class", tuple(cells), ())
+
+
+@pytest.fixture(scope="module")
+def panel():
+    rows, experiment = make_contest()
+    (panel,) = read_panels(fill_grid(experiment, group_by_settings(rows)))
+    return panel
+
+
+def test_methods_are_ranked_by_their_accuracy_with_most_images(panel):
+    assert [standing.method for standing in panel.standings] == list(METHODS[:-1])
+    assert [standing.method for standing in panel.prominent] == ["ddlcn fast", *METHODS[1 : 1 + N_BEST]]
+
+
+def test_winners(panel):
+    assert panel.find_winner(1).method == "SRC"
+    assert panel.find_winner(5).method == "ddlcn fast"
+    assert conclude([panel]) == ["ar: most accurate is SRC with 1; ddlcn fast with 5 images per class."]
+
+
+def test_page_and_summary_say_the_same(tmp_path: Path):
+    rows, experiment = make_contest()
+    write_report(rows, [experiment, make_table()], tmp_path / "report.html")
+    write_summary(rows, [experiment, make_table()], tmp_path / "RESULTS.md")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    table = {row[0]: row[1:] for row in page.table_with("method", "fit, s")}
+    assert table["SRC"][0] == "75.0 ± 2.5"  # Student's interval of three seeds that are a point apart
+    assert table["FDDL"][1] == "over budget"
+    assert "small CNN" not in table
+    summary = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert "| SRC | 75.0 ± 2.5 | 85.0 ± 2.5 |" in summary
+    assert "| FDDL | 30.0 ± 2.5 | over budget |" in summary
+    assert "ar: most accurate is SRC with 1" in summary
+
+
+def test_other_methods_are_not_taken_for_ours(tmp_path: Path):
+    rows, experiment = make_contest()
+    write_report(rows, [experiment], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "No setting has been run at two depths" in text
+    assert "Best and worst classes" not in text
