@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn import __version__
+from ddlcn._threads import count_threads
 from ddlcn.coding.tangents import TangentModel
 from ddlcn.datasets import Dataset
 from ddlcn.experiments.memory import peak_memory_mb
@@ -174,4 +175,6 @@ def _versions() -> str:
 
 
 def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    """What it runs on; a process that is held to some of the cores says so."""
+    cores, used = os.cpu_count() or 1, count_threads(None)
+    return f"{platform.system()} {platform.machine()}, {cores if used == cores else f'{used} of {cores}'} cores"
