@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 if str(CHECKOUT) not in sys.path:  # benchmarks/ is not installed, it is run from the checkout
     sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import data, depth, encoding, learning, memory, recognition, sift, timing  # noqa: E402
+from benchmarks import baselines, data, depth, encoding, learning, memory, recognition, sift, timing  # noqa: E402
 from ddlcn import encode  # noqa: E402
 
 
@@ -216,3 +216,43 @@ def test_what_is_measured_is_in_the_table():
     cells = depth.cells_to_measure()
     assert {cell.settings.atoms_per_class for cell in cells} == {1, 2, 5, 10, 30}
     assert {cell.settings.n_layers for cell in cells} == {1, 2}
+
+
+@pytest.fixture(scope="module")
+def random_faces():
+    faces = data.synthetic_faces(n_people=4, n_lights=12, shape=(32, 28))
+    return baselines.make_random_faces(faces, per_person=10, n_components=40)
+
+
+def test_random_faces_are_shuffled_and_have_length_one(random_faces):
+    X, y = random_faces
+    assert X.shape == (40, 40)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
+    assert np.bincount(y).tolist() == [10] * 4
+
+
+@pytest.mark.parametrize("rival", [True, False])
+def test_baselines_against_their_rivals(random_faces, rival, monkeypatch):
+    if not rival:
+        for name in ("dictlearn", "classification", "dictol"):
+            monkeypatch.setattr(baselines, name, None)
+    X, y = random_faces
+    rows = [
+        *baselines.compare_ksvd(X, y, atoms_per_class=3, n_nonzero=3, n_iter=2, repeats=1),
+        *baselines.compare_lcksvd(X, y, atoms_per_class=3, n_iter=2, init_iter=2, repeats=1),
+        *baselines.compare_src(X, y, n_test=6, repeats=1),
+    ]
+    assert len(rows) == 9
+    if not rival:
+        assert all(row.ratio is None and timing.NOT_INSTALLED in row.other for row in rows)
+    elif baselines.dictlearn is not None and baselines.dictol is not None:
+        assert all(row.ratio > 0 for row in rows)
+
+
+def test_the_lasso_of_the_benchmark_is_ours(random_faces):
+    X, _ = random_faces
+    codes = np.zeros((3, 37))
+    assert baselines.evaluate_lasso(X[:3], X[3:], codes, 0.1) == pytest.approx(1.5)
+    codes[0, 0] = 1.0
+    expected = 0.5 * np.sum((X[0] - X[3]) ** 2) + 1.0 + 0.1
+    assert baselines.evaluate_lasso(X[:3], X[3:], codes, 0.1) == pytest.approx(expected)

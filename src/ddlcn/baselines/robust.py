@@ -97,9 +97,9 @@ class RRC_L1(VectorBaseline):
     tol : float
         The weights have settled when they change by less than this part of their length.
     features, n_jobs, random_state
-        See `VectorBaseline`. Weights are for pixels as they are, `Pixels((54, 48), centred=False)`: of 400 test faces
-        of Extended Yale B 399 are right with those (with or without `n_components=300`), and 387 where each face loses
-        its mean first; of 100, 96 with `features="eigen"`, as many as without weights.
+        See `VectorBaseline`. Weights are for pixels as they are. Of 400 test faces of Extended Yale B 399 are right by
+        54 x 48 grey values (with `n_components=300` or without), and 386 where each face loses its mean first; of 100,
+        96 with `features="eigen"`, as many as without weights.
 
     Attributes
     ----------
