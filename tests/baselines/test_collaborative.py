@@ -47,10 +47,10 @@ def test_crc_is_ridge_regression(subspaces):
     np.testing.assert_allclose(CRC(0.1).fit(X, y).decision_function(X_new[:1]), by_hand, atol=1e-10)
 
 
-def test_fewer_images_per_class(subspaces):
+def test_fewer_atoms_per_class(subspaces):
     X, y, _, _ = subspaces
-    model = SRC(images_per_class=2, random_state=0).fit(X, y)
+    model = SRC(atoms_per_class=2, random_state=0).fit(X, y)
     assert np.bincount(model.atom_labels_).tolist() == [2, 2, 2, 2]
-    assert SRC(images_per_class=50).fit(X, y).dictionary_.shape == X.shape
+    assert SRC(atoms_per_class=50).fit(X, y).dictionary_.shape == X.shape
     with pytest.raises(ValueError, match="alpha must be a number above 0"):
         SRC(0.0).fit(X, y)

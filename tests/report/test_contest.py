@@ -75,3 +75,19 @@ def test_other_methods_are_not_taken_for_ours(tmp_path: Path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "No setting has been run at two depths" in text
     assert "Best and worst classes" not in text
+
+
+def test_a_curve_with_other_methods_shows_what_they_cost(tmp_path: Path):
+    cells, rows = [], []
+    for method in ("DDLCN", "KSVD"):
+        for q in (5, 10):
+            settings = Settings("caltech101", 30, atoms_per_class=q, method=method)
+            cells.append(Cell(str(q), method, settings, 1))
+            rows.append(make_row(settings, 0, 0.7, mistakes=[], seconds_per_image=0.001 * q))
+    size = Experiment("size", "By size", "", "curve", "atoms_per_class", tuple(cells), ())
+    write_report(rows, [size], tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    labels = [attributes["aria-label"] for tag, attributes in page.elements if tag == "svg"]
+    assert "Line charts: By size, time to learn and time per image." in labels
+    (row,) = [row for row in page.table_with("DDLCN", "KSVD") if row[0] == "10"]
+    assert "10.0 ms per image · fit 81.0 s" in row[2]

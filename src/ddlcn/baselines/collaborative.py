@@ -35,7 +35,7 @@ class SRC(VectorBaseline):
     alpha : float
         Weight of the l1 norm, for images of length one. On folds of training faces (Extended Yale B) 0.01 recognises
         94.2 %, 0.005 and 0.003 96.2, 0.001 96.5 in six times the time.
-    images_per_class : int, optional
+    atoms_per_class : int, optional
         Use so many training images of every class, drawn at random; None means all.
     tol : float
         Bound on the relative duality gap of every code.
@@ -46,7 +46,7 @@ class SRC(VectorBaseline):
     def __init__(
         self,
         alpha: float = 0.005,
-        images_per_class: int | None = None,
+        atoms_per_class: int | None = None,
         *,
         tol: float = 1e-4,
         features: Any = "pixels",
@@ -54,7 +54,7 @@ class SRC(VectorBaseline):
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
-        self.images_per_class = images_per_class
+        self.atoms_per_class = atoms_per_class
         self.tol = tol
         self.features = features
         self.n_jobs = n_jobs
@@ -62,8 +62,8 @@ class SRC(VectorBaseline):
 
     def _learn(self, X: Array, y: Labels) -> None:
         alpha, tol = check_number("alpha", self.alpha, above=True), check_number("tol", self.tol, above=True)
-        if self.images_per_class is not None:
-            n_each = check_count("images_per_class", self.images_per_class)
+        if self.atoms_per_class is not None:
+            n_each = check_count("atoms_per_class", self.atoms_per_class)
             order = np.random.default_rng(self._spawn(2)[1]).permutation(len(X))
             kept = np.sort(np.concatenate([order[y[order] == c][:n_each] for c in range(len(self.classes_))]))
             X, y = X[kept], y[kept]

@@ -50,6 +50,27 @@ def draw_curve(grid: Grid, name: str) -> str:
     return finish(figure, name, label)
 
 
+@in_style
+def draw_costs(grid: Grid, name: str) -> str:
+    """What the methods of a curve cost: seconds to learn, and milliseconds per test image, on logarithmic scales."""
+    x = grid.experiment.x
+    figure, axes = start(2, width=9.8, height=3.9)
+    columns: dict[str, list[CellResult]] = {}
+    for result in grid.results:
+        if result.ms_per_image is not None and result.fit_seconds is not None:
+            columns.setdefault(result.cell.column, []).append(result)
+    for axis, what, label in zip(axes, ("fit_seconds", "ms_per_image"), ("to learn, s", "per image, ms"), strict=True):
+        for i, (column, results) in enumerate(columns.items()):
+            points = sorted((getattr(r.cell.settings, x), getattr(r, what)) for r in results)
+            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            axis.plot([place for place, _ in points], [value for _, value in points], label=column, **look)
+        axis.set_yscale("log")
+        axis.set_xlabel(_AXIS_NAMES.get(x, x.replace("_", " ")))
+        axis.set_ylabel(label)
+    axes[0].legend(loc="best", fontsize=9)
+    return finish(figure, name, f"Line charts: {grid.experiment.title}, time to learn and time per image.")
+
+
 def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
     lines: dict[str, list[CellResult]] = {}
     crowded = len({(r.cell.column, getattr(r.cell.settings, x, None)) for r in results}) < len(results)

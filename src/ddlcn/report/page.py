@@ -61,13 +61,15 @@ def _draw_glance(contents: Contents) -> str:
 def _section(number: int, section: Section) -> dict[str, Any]:
     from markupsafe import Markup
 
-    from ddlcn.report.figures import draw_contest, draw_curve, draw_errors
+    from ddlcn.report.figures import draw_contest, draw_costs, draw_curve, draw_errors
 
     figures = []
     if any(panel.standings for panel in section.panels):
         figures.append(Markup(draw_contest(section.panels, f"contest{number}")))
     if section.grid.experiment.kind == "curve" and section.grid.results:
         figures.append(Markup(draw_curve(section.grid, f"curve{number}")))
+        if section.grid.has_others and any(result.ms_per_image for result in section.grid.results):
+            figures.append(Markup(draw_costs(section.grid, f"costs{number}")))
     if any(line.errors for line in section.errors):
         figures.append(Markup(draw_errors(section.errors, f"errors{number}")))
     return {
