@@ -20,6 +20,7 @@ from ddlcn._intervals import half_interval
 from ddlcn._validation import check_choice
 from ddlcn.baselines.inputs import INPUTS
 from ddlcn.methods import find_method, make_method
+from ddlcn.presets import get_preset
 from ddlcn.training import plan_splits
 
 Array = NDArray[Any]
@@ -82,7 +83,12 @@ def make_methods(names: Sequence[str], vectors: str = "pixels") -> dict[str, Cal
     check_choice("vectors", vectors, INPUTS)
 
     def prepare(name: str) -> Callable[[int], Any]:
-        own: dict[str, Any] = {"features": vectors} if find_method(name).works_on == "vectors" else {}
+        method = find_method(name)
+        own: dict[str, Any] = {}
+        if method.works_on == "vectors":
+            own["features"] = vectors
+        elif method.works_on == "descriptors" and method.made_by != "DDLCN":
+            own["features"] = get_preset("fast")["features"]  # the same descriptors as ours
         return lambda seed: make_method(name, seed, **own)
 
     return {name: prepare(name) for name in names}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddlcn.comparison import Point, conclude
-from ddlcn.report.figures import COLOURS, MARKERS
+from ddlcn.report.figures import choose_look
 from ddlcn.report.svg import finish, in_style, start
 from ddlcn.report.templating import render
 
@@ -36,8 +36,7 @@ def _draw_curves(curves: dict[str, list[Point]]) -> str:
         x = [point.n_per_class for point in points]
         y = [100 * point.accuracy for point in points]
         spread = [[100 * (p.accuracy - p.low) for p in points], [100 * (p.high - p.accuracy) for p in points]]
-        colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-        axis.errorbar(x, y, yerr=spread, color=colour, marker=marker, capsize=3, elinewidth=1.2, label=method)
+        axis.errorbar(x, y, yerr=spread, capsize=3, elinewidth=1.2, label=method, **choose_look(i))
     axis.set_xscale("log")
     axis.set_xticks(counts, [str(n) for n in counts])
     axis.minorticks_off()

@@ -32,6 +32,11 @@ _AXIS_NAMES = {
 }
 
 
+def choose_look(i: int) -> dict[str, Any]:
+    """Colour and marker of the i-th line: the first 36 are all different."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]}
+
+
 @in_style
 def draw_curve(grid: Grid, name: str) -> str:
     """Accuracy over a setting: a panel for each data set, a line for each column, error bars of one sd."""
@@ -62,8 +67,7 @@ def draw_costs(grid: Grid, name: str) -> str:
     for axis, what, label in zip(axes, ("fit_seconds", "ms_per_image"), ("to learn, s", "per image, ms"), strict=True):
         for i, (column, results) in enumerate(columns.items()):
             points = sorted((getattr(r.cell.settings, x), getattr(r, what)) for r in results)
-            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            axis.plot([place for place, _ in points], [value for _, value in points], label=column, **look)
+            axis.plot([place for place, _ in points], [value for _, value in points], label=column, **choose_look(i))
         axis.set_yscale("log")
         axis.set_xlabel(_AXIS_NAMES.get(x, x.replace("_", " ")))
         axis.set_ylabel(label)
@@ -82,7 +86,7 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
     if logarithmic:
         axis.set_xscale("log")
     for i, (label, points) in enumerate(lines.items()):
-        colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+        look = choose_look(i)
         points = sorted(points, key=lambda point: places[getattr(point.cell.settings, x, None)])
         ours = [(places[getattr(p.cell.settings, x, None)], p.over_images) for p in points if p.over_images is not None]
         if ours:
@@ -90,8 +94,7 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
                 [place for place, _ in ours],
                 [spread.mean for _, spread in ours],
                 yerr=[spread.sd or 0.0 for _, spread in ours],
-                color=colour,
-                marker=marker,
+                **look,
                 capsize=3,
                 elinewidth=1.2,
                 label=label or "ours",
@@ -105,8 +108,7 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
             axis.plot(
                 [place for place, _ in published],
                 [value for _, value in published],
-                color=colour,
-                marker=marker,
+                **look,
                 markerfacecolor="none",
                 linestyle=(0, (2, 2)),
                 linewidth=1.2,
@@ -163,8 +165,7 @@ def draw_contest(panels: Sequence[Panel], name: str) -> str:
                 [n for n, _ in points],
                 [spread.mean for _, spread in points],
                 yerr=[spread.half for _, spread in points],
-                color=COLOURS[i % len(COLOURS)],
-                marker=MARKERS[i % len(MARKERS)],
+                **choose_look(i),
                 linewidth=2.4 if standing.is_ours else 1.5,
                 capsize=3,
                 elinewidth=1.0,
@@ -227,8 +228,7 @@ def draw_errors(lines: Sequence[ErrorLine], name: str) -> str:
             range(1, len(line.errors) + 1),
             [error.mean for error in line.errors],
             yerr=[error.sd or 0.0 for error in line.errors],
-            color=COLOURS[i % len(COLOURS)],
-            marker=MARKERS[i % len(MARKERS)],
+            **choose_look(i),
             capsize=3,
             elinewidth=1.2,
             label=line.label,
