@@ -181,18 +181,26 @@ class DCN(VectorBaseline):
         X = X.astype(np.float32)  # half the time of k-means and of the search for neighbours
         seed = self._spawn(2)[1]
         self.anchors_, self.deep_anchors_ = learn_two_layers(X, n_anchors, n_deep, betas[0], neighbors[0], seed)
-        features = self._make_coder().encode(X, self.n_jobs)
+        self._coder: TwoLayerCoder | None = self._make_coder()
+        features = self._coder.encode(X, self.n_jobs)
         gram = gram_matrix(features) if prefer_gram(len(X), features.nnz, n_classes) else None
         settings = SVMSettings(n_classes, C, "liblinear", np.ones(n_classes))
         self._machine = fit_svm(features, gram, y, settings, self.n_jobs)
         self.coef_, self.intercept_ = self._machine.coef, self._machine.intercept
 
     def _decide(self, X: Array) -> Array:
-        decisions = self._machine.decide(self._make_coder().encode(X.astype(np.float32), self.n_jobs))
+        if self._coder is None:
+            self._coder = self._make_coder()
+        decisions = self._machine.decide(self._coder.encode(X.astype(np.float32), self.n_jobs))
         return decisions if decisions.ndim == 2 else np.column_stack([np.zeros(len(decisions)), decisions])
 
     def _make_coder(self) -> TwoLayerCoder:
         return TwoLayerCoder(self.anchors_, self.deep_anchors_, *self._check_layers())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the prepared coder, which is several times as large as the anchors and quickly made again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_coder": None} if "_coder" in state else state
 
     def _check_layers(self) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
         return check_layers(self.beta, self.n_neighbors)
