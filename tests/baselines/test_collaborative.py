@@ -38,6 +38,20 @@ def test_src_is_what_a_lasso_and_a_loop_say(subspaces):
         np.testing.assert_allclose(scores, by_hand, atol=1e-4)
 
 
+def test_src_by_pursuit(subspaces):
+    X, y, X_new, y_new = subspaces
+    model = SRC(coding="omp", n_nonzero=2).fit(X, y)
+    assert model.score(X_new, y_new) == 1.0
+    from sklearn.linear_model import orthogonal_mp
+
+    x = X_new[0] / np.linalg.norm(X_new[0])
+    z = orthogonal_mp(model.dictionary_.T, x, n_nonzero_coefs=2)
+    by_hand = -leftovers(x[None], z[None], model.dictionary_, y, 4)
+    np.testing.assert_allclose(model.decision_function(X_new[:1]), by_hand, atol=1e-10)
+    with pytest.raises(ValueError, match="coding must be one of"):
+        SRC(coding="fista").fit(X, y)
+
+
 def test_crc_is_ridge_regression(subspaces):
     X, y, X_new, _ = subspaces
     A = X / np.linalg.norm(X, axis=1, keepdims=True)

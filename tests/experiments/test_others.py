@@ -78,7 +78,8 @@ def test_descriptors_and_atoms_are_those_of_the_settings(digits):
     assert options["features"].patch_size == 8
     assert "atoms_per_class" not in options
     assert others._list_options(Settings("x", 5, method="KSVD", atoms_per_class=3))["atoms_per_class"] == 3
-    assert others._list_options(Settings("x", 5, method="ddlcn fast")) == {}
+    ours = others._list_options(Settings("x", 5, method="ddlcn fast", max_side=200))["features"]
+    assert (ours.patch_size, ours.step, ours.max_side, ours.min_side) == (24, 6, 200, 96)
 
 
 class Slow:

@@ -62,7 +62,7 @@ class LassoCoder:
 
     def __init__(self, atoms: Array, alpha: float, tol: float = 1e-6) -> None:
         self.atoms = np.ascontiguousarray(atoms, np.float64)
-        self._gram = self.atoms @ self.atoms.T
+        self.gram = self.atoms @ self.atoms.T
         self._alpha, self._tol = alpha, tol
         self.n_atoms, self.n_dimensions = self.atoms.shape
         # Some optimal code has no more nonzeros than dimensions; one more while an atom takes another's place.
@@ -74,7 +74,7 @@ class LassoCoder:
         X = np.asarray(X, np.float64)
         Z, gap = np.zeros((len(X), self.n_atoms)), np.empty(len(X))
         squares = np.einsum("ij,ij->i", X, X)
-        solve_lasso(self._gram, X @ self.atoms.T, squares, self.width, self._alpha, self._tol, Z, gap)
+        solve_lasso(self.gram, X @ self.atoms.T, squares, self.width, self._alpha, self._tol, Z, gap)
         return Z, gap
 
     def encode_block(self, X: Array) -> CodeBlock:

@@ -26,8 +26,9 @@ from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
 from ddlcn.experiments.protocol import Split, draw_split, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.features import read_image
+from ddlcn.features import DenseSIFT, read_image
 from ddlcn.methods import find_method, make_method
+from ddlcn.presets import get_preset
 
 Array = NDArray[Any]
 Recall = Callable[[str, Callable[[], Array]], Array]
@@ -81,15 +82,27 @@ def run_method(
 
 
 def _list_options(settings: Settings) -> dict[str, Any]:
-    """Arguments of the method: its own; the settings' descriptors and, if not the usual 15, `atoms_per_class`."""
+    """Arguments of the method: its own; the settings' descriptors and, if not the usual 15, `atoms_per_class`.
+
+    DDLCN has the descriptors of its preset, on pictures of the settings' size.
+    """
     options = dict(settings.options)
     method = find_method(settings.method)
-    if method.made_by != "DDLCN":  # whose presets have them
-        if method.works_on == "descriptors":
-            options["features"] = make_features(settings)
-        if settings.atoms_per_class != Settings.atoms_per_class:
-            options["atoms_per_class"] = settings.atoms_per_class
+    if method.made_by == "DDLCN":
+        features = get_preset(method.arguments["preset"]).get("features")
+        if features is not None:
+            options["features"] = replace_side(features, settings.max_side)
+        return options
+    if method.works_on == "descriptors":
+        options["features"] = make_features(settings)
+    if settings.atoms_per_class != Settings.atoms_per_class:
+        options["atoms_per_class"] = settings.atoms_per_class
     return options
+
+
+def replace_side(features: DenseSIFT, max_side: int) -> DenseSIFT:
+    """The same descriptors on pictures of another size."""
+    return DenseSIFT(features.patch_size, features.step, max_side, features.min_side)
 
 
 class Decoded:
@@ -133,14 +146,19 @@ def _make_vectors(
     Every method that sees the same vectors recalls them.
     """
     chosen = np.concatenate([split.train, split.test])
-    digest = hashlib.sha256(repr((data.identity, settings.quick, settings.vectors, seed, __version__)).encode())
+    arguments = dict(settings.vectors)
+    parts = [data.identity, settings.quick, settings.vectors, seed, __version__]
+    if arguments["kind"] == "pyramid":
+        arguments["features"] = make_features(settings)
+        parts += [settings.patch_size, settings.step, settings.max_side, settings.min_side, settings.border]
+    digest = hashlib.sha256(repr(parts).encode())
     digest.update(chosen.astype("<i8").tobytes())
     name = f"vectors-{digest.hexdigest()[:24]}"
     costs = np.zeros(2)
 
     def make() -> Array:
-        arguments = dict(settings.vectors)
-        transformer = make_input(arguments.pop("kind"), seed, n_jobs, **arguments)
+        own = {name: value for name, value in arguments.items() if name != "kind"}
+        transformer = make_input(arguments["kind"], seed, n_jobs, **own)
         begin = time.perf_counter()
         transformer.fit(_take(images, split.train))
         costs[0] = time.perf_counter() - begin
