@@ -177,8 +177,8 @@ def compare_src(X: Array, y: Array, *, alpha: float = 0.005, n_test: int = 100, 
     """Rows for SRC of the last `n_test` images over the others: against `dictlearn`, by pursuit, and DICTOL, by FISTA.
 
     X (n, m), rows of length one, shuffled. `dictlearn` codes by pursuit, with a tenth as many entries as dimensions,
-    and is held against ours by pursuit, with as many; DICTOL solves the lasso, with 100 steps of FISTA, and is held against
-    ours, time and objective.
+    and is held against ours by pursuit, with as many; DICTOL solves the lasso, with 100 steps of FISTA, and is held
+    against ours, time and objective.
     """
     train, test = slice(0, len(X) - n_test), slice(len(X) - n_test, len(X))
     order = np.argsort(y[train], kind="stable")  # DICTOL wants classes side by side
