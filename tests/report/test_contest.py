@@ -91,3 +91,5 @@ def test_a_curve_with_other_methods_shows_what_they_cost(tmp_path: Path):
     assert "Line charts: By size, time to learn and time per image." in labels
     (row,) = [row for row in page.table_with("DDLCN", "KSVD") if row[0] == "10"]
     assert "10.0 ms per image · fit 81.0 s" in row[2]
+    write_summary(rows, [size], tmp_path / "RESULTS.md")
+    assert "| 1 of 1 | 10.0 | 81.0 |" in (tmp_path / "RESULTS.md").read_text(encoding="utf-8")

@@ -51,9 +51,20 @@ def _section(section: Section) -> list[str]:
     for panel in section.panels:
         lines += _contest(panel)
     if grid.results and not section.panels:
-        head = ("", "", "rule", "ours ± sd (mean over classes)", "published", "difference", "bar", "seeds")
+        head: tuple[str, ...] = (
+            "",
+            "",
+            "rule",
+            "ours ± sd (mean over classes)",
+            "published",
+            "difference",
+            "bar",
+            "seeds",
+        )
+        if grid.has_others:
+            head += ("ms per image", "fit, s")
         body = [
-            (row, column, *_cell(result))
+            (row, column, *_cell(result), *(_costs(result) if grid.has_others else ()))
             for row in grid.row_names
             for column in grid.column_names
             for result in grid.slots.get((row, column), [])
@@ -116,6 +127,10 @@ def _cell(result: CellResult) -> tuple[str, ...]:
         over = " over classes" if cell.over == "classes" else ""
         bar = f"{cell.bar:.2f}{over} {result.bar_verdict or 'not run'}"
     return cell.settings.rule, ours, published, difference, bar, f"{len(result.rows)} of {cell.seeds}"
+
+
+def _costs(result: CellResult) -> tuple[str, str]:
+    return show_number(result.ms_per_image), show_number(result.fit_seconds)
 
 
 def _paired(comparison: Comparison) -> tuple[str, str, str, str]:
