@@ -19,6 +19,7 @@ from ddlcn._budget import OverBudget, limit_time
 from ddlcn._intervals import half_interval
 from ddlcn._validation import check_choice
 from ddlcn.baselines.inputs import INPUTS
+from ddlcn.classifier import DDLCNClassifier
 from ddlcn.methods import find_method, make_method
 from ddlcn.presets import get_preset
 from ddlcn.training import plan_splits
@@ -144,12 +145,14 @@ def compare(
                 fitted = time.perf_counter()
                 accuracy = float(np.mean(model.predict(judge) == labels[test]))
                 per_image = (time.perf_counter() - fitted) / len(test)
-                yield Outcome(name, n_per_class, draw, accuracy, len(test), fitted - begin, per_image, _measure(model))
+                yield Outcome(
+                    name, n_per_class, draw, accuracy, len(test), fitted - begin, per_image, measure_size(model)
+                )
 
 
-def _measure(model: Any) -> int:
+def measure_size(model: Any) -> int:
     """Bytes that a fitted model needs to predict."""
-    if hasattr(model, "dictionaries_"):
+    if isinstance(model, DDLCNClassifier):  # which can be pickled with much more: kept features, patches
         tangents = [] if model.tangents_ is None else [np.asarray(part) for part in vars(model.tangents_).values()]
         return sum(array.nbytes for array in [model.coef_, *model.dictionaries_, *tangents])
     return len(pickle.dumps(model))

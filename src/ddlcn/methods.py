@@ -74,10 +74,17 @@ def find_method(name: str) -> Method:
 _BROUGHT = {"baselines": "skimage", "gpu": "torch"}
 
 
-def list_missing(name: str) -> str:
+def find_missing(name: str) -> str:
     """The package that a method needs and that is not installed; "" where nothing is missing."""
     package = _BROUGHT.get(find_method(name).needs, "")
     return package if package and find_spec(package) is None else ""
+
+
+def list_arguments(name: str) -> tuple[str, ...]:
+    """The arguments that the class of a baseline has."""
+    from ddlcn import baselines
+
+    return tuple(signature(getattr(baselines, find_method(name).made_by)).parameters)
 
 
 def make_method(name: str, seed: int, n_jobs: int | None = None, **options: Any) -> Any:
@@ -100,9 +107,8 @@ def make_method(name: str, seed: int, n_jobs: int | None = None, **options: Any)
         return DDLCNClassifier.preset(arguments.pop("preset"), random_state=seed, n_jobs=n_jobs, **arguments)
     from ddlcn import baselines
 
-    made_by = getattr(baselines, method.made_by)
-    known = signature(made_by).parameters
+    known = list_arguments(name)
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise ValueError(f"{name} has no argument {unknown[0]!r}: choose from {', '.join(known)}")
-    return made_by(**{**method.arguments, **options}, n_jobs=n_jobs, random_state=seed)
+    return getattr(baselines, method.made_by)(**{**method.arguments, **options}, n_jobs=n_jobs, random_state=seed)

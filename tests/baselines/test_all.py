@@ -13,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddlcn import baselines
 from ddlcn.baselines.base import PictureBaseline
-from ddlcn.methods import METHODS, list_missing, make_method
+from ddlcn.comparison import measure_size
+from ddlcn.methods import METHODS, find_missing, make_method
 
 # Small, so that all of scikit-learn's checks take seconds.
 FEW = {"max_iter": 5, "init_iter": 3}
@@ -28,7 +29,7 @@ SMALL = {
 
 def make_all():
     for name in baselines.__all__:
-        if name == "SmallCNN" and list_missing("small CNN"):
+        if name == "SmallCNN" and find_missing("small CNN"):
             continue
         yield getattr(baselines, name)(**SMALL.get(name, {}), random_state=0)
 
@@ -58,6 +59,7 @@ def test_takes_images_repeats_and_pickles(estimator, split):
     again = clone(estimator).fit(images, labels).decision_function(new_images)
     np.testing.assert_allclose(decisions, again, atol=1e-8)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(new_images), decisions)
+    assert measure_size(model) > 100
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
@@ -85,7 +87,7 @@ def test_every_baseline_is_offered_by_name():
     offered = {method.made_by for method in METHODS.values()} - {"DDLCN"}
     assert offered == set(baselines.__all__)
     for name in METHODS:
-        if not list_missing(name):
+        if not find_missing(name):
             assert make_method(name, 3).random_state == 3
     with pytest.raises(ValueError, match="no argument 'atoms'"):
         make_method("SRC", 0, atoms=3)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
+from ddlcn.experiments.catalogue import experiment_names, leave_out_missing, load_experiment, make_quick
+from ddlcn.experiments.others import _list_options
+from ddlcn.methods import make_method
 
 
 @pytest.mark.parametrize("name", experiment_names())
@@ -24,6 +26,24 @@ def test_a_quick_look_is_small_and_marked(name):
     assert 1 <= len(quick.cells) <= 12
     assert all(cell.settings.quick and cell.seeds == 1 and cell.published is None for cell in quick.cells)
     assert "not the result" in quick.title
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_method_of_a_cell_takes_its_options(name):
+    experiment = load_experiment(name)
+    for cells in (experiment.cells, make_quick(experiment).cells):
+        for cell in cells:
+            if cell.settings.method != "DDLCN":
+                options = _list_options(cell.settings)
+                assert make_method(cell.settings.method, 0, **options).get_params().items() >= options.items()
+
+
+def test_methods_that_need_what_is_not_there_are_left_out(monkeypatch):
+    monkeypatch.setattr("ddlcn.methods.find_spec", lambda name: None)
+    contest = load_experiment("contest")
+    kept, missing = leave_out_missing(contest)
+    assert missing == {"HOG + SVM": "skimage", "small CNN": "torch"}
+    assert len(contest.cells) - len(kept.cells) == 2 * (6 + 5 + 6 + 6)
 
 
 def test_the_paper_is_covered():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def reproduce(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
+    from ddlcn.experiments.catalogue import experiment_names, leave_out_missing, load_experiment, make_quick
     from ddlcn.experiments.runner import carry_out, plan
     from ddlcn.experiments.store import Store
     from ddlcn.report.console import print_experiment, print_experiments
@@ -40,7 +41,9 @@ def reproduce(
     if list_them or not name:
         print_experiments([load_experiment(each) for each in experiment_names()], console)
         return
-    experiment = load_experiment(name)
+    experiment, missing = leave_out_missing(load_experiment(name))
+    for method, package in missing.items():
+        print(f"ddlcn: {method} is left out: it needs {package}, which is not installed", file=sys.stderr)
     if quick:
         experiment = make_quick(experiment)
     store = Store(results)

@@ -145,7 +145,7 @@ def compare(
     from ddlcn.comparison import conclude, list_counts, make_methods, summarise
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.remarks import find_duplicates
-    from ddlcn.methods import METHODS, list_missing
+    from ddlcn.methods import METHODS, find_missing
 
     if list_them:
         for each in METHODS.values():
@@ -155,10 +155,10 @@ def compare(
         raise ValueError("FOLDER is missing: name a folder of folders, or a CSV table")
     names = [name.strip() for name in methods.split(",")] if methods else list(QUICK_METHODS)
     if names == ["all"]:
-        names = [name for name in METHODS if not list_missing(name)]
+        names = [name for name in METHODS if not find_missing(name)]
     for name in names:
-        if list_missing(name):
-            raise ValueError(f"{name} needs {list_missing(name)}: pip install 'ddlcn[{METHODS[name].needs}]'")
+        if find_missing(name):
+            raise ValueError(f"{name} needs {find_missing(name)}: pip install 'ddlcn[{METHODS[name].needs}]'")
     chosen = make_methods(names, vectors)
     verbose = int(sys.stderr.isatty())
     data = load_labelled(source, verbose=verbose)

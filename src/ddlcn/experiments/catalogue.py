@@ -25,6 +25,7 @@ from typing import Any
 
 from ddlcn._validation import check_choice
 from ddlcn.experiments.settings import Settings
+from ddlcn.methods import find_missing
 
 # In the order of the paper; what it does not have comes after, by name.
 _ORDER = ("yaleb", "ar", "caltech101", "caltech256", "mnist")
@@ -131,6 +132,14 @@ def make_quick(experiment: Experiment) -> Experiment:
     step = -(-len(cells) // QUICK_CELLS)
     few = tuple(cells.values())[::step]
     return replace(experiment, title=f"{experiment.title} (quick look, not the result)", cells=few, compare=())
+
+
+def leave_out_missing(experiment: Experiment) -> tuple[Experiment, dict[str, str]]:
+    """Without the cells of methods that need a package that is not installed; and those methods, with the package."""
+    missing = {name: find_missing(name) for name in {cell.settings.method for cell in experiment.cells} - {"DDLCN"}}
+    missing = {name: package for name, package in sorted(missing.items()) if package}
+    kept = tuple(cell for cell in experiment.cells if cell.settings.method not in missing)
+    return replace(experiment, cells=kept), missing
 
 
 def _read_toml(name: str, text: str) -> dict[str, Any]:

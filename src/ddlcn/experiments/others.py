@@ -27,7 +27,7 @@ from ddlcn.experiments.protocol import Split, draw_split, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.features import DenseSIFT, read_image
-from ddlcn.methods import find_method, make_method
+from ddlcn.methods import find_method, list_arguments, make_method
 from ddlcn.presets import get_preset
 
 Array = NDArray[Any]
@@ -95,7 +95,7 @@ def _list_options(settings: Settings) -> dict[str, Any]:
         return options
     if method.works_on == "descriptors":
         options["features"] = make_features(settings)
-    if settings.atoms_per_class != Settings.atoms_per_class:
+    if settings.atoms_per_class != Settings.atoms_per_class and "atoms_per_class" in list_arguments(settings.method):
         options["atoms_per_class"] = settings.atoms_per_class
     return options
 
