@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ddlcn.comparison import Outcome, OutOfTime, Point, compare, conclude, list_counts, make_methods, summarise
+from ddlcn.comparison import LeftOut, Outcome, Point, compare, conclude, list_counts, make_methods, summarise
 
 
 class Watcher:
@@ -105,8 +105,24 @@ def test_a_method_that_takes_too_long_is_not_asked_again():
     begin = time.perf_counter()
     outcomes = list(compare(methods, range(16), labels, np.arange(16), 2, budget=0.2))
     assert time.perf_counter() - begin < 4.0
-    assert {o.n_per_class for o in outcomes if isinstance(o, OutOfTime)} == {2, 5}
+    assert {o.n_per_class for o in outcomes if isinstance(o, LeftOut)} == {2, 5}
     curves = summarise(outcomes)
     assert [p.n_per_class for p in curves["slow"]] == [1]
     assert [p.n_per_class for p in curves["quick"]] == [1, 2, 5]
     assert conclude(curves)[0].startswith("With 5 images per class quick is best")
+
+
+class Picky(Watcher):
+    """A method that cannot do with these pictures."""
+
+    def fit(self, images, y):
+        raise ValueError("filter_size must be at most 3")
+
+
+def test_a_method_that_cannot_is_left_out_and_the_others_go_on():
+    methods = {"picky": lambda seed: Picky(), "quick": lambda seed: Watcher()}
+    outcomes = list(compare(methods, range(16), np.repeat(["a", "b"], 8), np.arange(16), 1))
+    assert {o.reason for o in outcomes if isinstance(o, LeftOut)} == {"filter_size must be at most 3"}
+    curves = summarise(outcomes)
+    assert curves["picky"] == []
+    assert len(curves["quick"]) == 3

@@ -50,11 +50,12 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class OutOfTime:
-    """A method that took too long to learn from so many images."""
+class LeftOut:
+    """A method that did not learn from so many images: it took too long, or cannot do with these pictures."""
 
     method: str
     n_per_class: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def compare(
     n_draws: int = N_DRAWS,
     seed: int = 0,
     budget: float = BUDGET,
-) -> Iterator[Outcome | OutOfTime]:
+) -> Iterator[Outcome | LeftOut]:
     """Yield outcomes, few images first.
 
     Parameters
@@ -119,9 +120,10 @@ def compare(
     paths : sequence of n images; labels, groups : ndarrays (n,)
         Images of one group (near-duplicates) are never on both sides.
     budget : float
-        Seconds: a method that needs more to learn is not asked again, since more images would take longer still.
+        Seconds: a method that needs more to learn is not asked again, since more images would take longer still. Nor
+        is one that says that it cannot do with these pictures; the others go on.
     """
-    too_slow: set[str] = set()
+    given_up: dict[str, str] = {}
     counts = list_counts(labels, groups)
     if not counts:
         raise ValueError("a class has a single picture: nothing could be held out to compare methods on")
@@ -131,23 +133,22 @@ def compare(
             test = np.random.default_rng(seed + draw).permutation(split.test)[:MAX_TESTED]
             learn, judge = [paths[i] for i in split.train], [paths[i] for i in test]
             for name, make in methods.items():
-                if name in too_slow:
-                    yield OutOfTime(name, n_per_class)
+                if name not in given_up:
+                    begin = time.perf_counter()
+                    try:
+                        with limit_time(budget):
+                            model = make(seed + draw).fit(learn, labels[split.train])
+                        fitted = time.perf_counter()
+                        accuracy = float(np.mean(model.predict(judge) == labels[test]))
+                    except OverBudget:
+                        given_up[name] = "over budget"
+                    except ValueError as error:
+                        given_up[name] = str(error)
+                if name in given_up:
+                    yield LeftOut(name, n_per_class, given_up[name])
                     continue
-                begin = time.perf_counter()
-                try:
-                    with limit_time(budget):
-                        model = make(seed + draw).fit(learn, labels[split.train])
-                except OverBudget:
-                    too_slow.add(name)
-                    yield OutOfTime(name, n_per_class)
-                    continue
-                fitted = time.perf_counter()
-                accuracy = float(np.mean(model.predict(judge) == labels[test]))
-                per_image = (time.perf_counter() - fitted) / len(test)
-                yield Outcome(
-                    name, n_per_class, draw, accuracy, len(test), fitted - begin, per_image, measure_size(model)
-                )
+                times = (fitted - begin, (time.perf_counter() - fitted) / len(test))
+                yield Outcome(name, n_per_class, draw, accuracy, len(test), *times, measure_size(model))
 
 
 def measure_size(model: Any) -> int:
@@ -158,10 +159,10 @@ def measure_size(model: Any) -> int:
     return len(pickle.dumps(model))
 
 
-def summarise(outcomes: Sequence[Outcome | OutOfTime]) -> dict[str, list[Point]]:
-    """A learning curve per method, as far as it had the time."""
+def summarise(outcomes: Sequence[Outcome | LeftOut]) -> dict[str, list[Point]]:
+    """A learning curve per method, as far as it came."""
     curves: dict[str, list[Point]] = {o.method: [] for o in outcomes}
-    late = {(o.method, o.n_per_class) for o in outcomes if isinstance(o, OutOfTime)}
+    late = {(o.method, o.n_per_class) for o in outcomes if isinstance(o, LeftOut)}
     done = [o for o in outcomes if isinstance(o, Outcome) and (o.method, o.n_per_class) not in late]
     for method, n in dict.fromkeys((o.method, o.n_per_class) for o in done):
         own = [o for o in done if (o.method, o.n_per_class) == (method, n)]
@@ -182,7 +183,7 @@ def conclude(curves: dict[str, list[Point]]) -> list[str]:
     most = max((points[-1].n_per_class for points in curves.values() if points), default=0)
     last = {method: points[-1] for method, points in curves.items() if points and points[-1].n_per_class == most}
     if not last:
-        return ["No method learned in the time given."]
+        return ["No method learned anything."]
     best = max(last, key=lambda method: last[method].accuracy)
     second = max((method for method in last if method != best), key=lambda m: last[m].accuracy, default=None)
     winner = f"With {last[best].n_per_class} images per class {best} is best: {100 * last[best].accuracy:.1f} %"

@@ -60,6 +60,21 @@ def test_vectors_are_made_once(digits):
     assert rows[1].accuracy == alone.accuracy
 
 
+def test_a_pyramid_has_the_descriptors_of_the_settings(digits):
+    pyramid = (("kind", "pyramid"), ("n_atoms", 8))
+    kept = {}
+
+    def recall(name, make):
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
+
+    for patch in (8, 12):
+        settings = Settings(digits.name, 5, method="CRC", vectors=pyramid, patch_size=(patch,), step=4)
+        assert run_method(digits, settings, 0, recall=recall).accuracy > 0.5
+    assert len(kept) == 4  # other descriptors, other vectors
+
+
 def test_a_part_of_the_test_images(digits):
     settings = Settings(digits.name, 5, method="CRC", vectors=PIXELS, n_test=10)
     split = draw_split(settings, digits.labels, None, 0)

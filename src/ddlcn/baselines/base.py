@@ -31,7 +31,7 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `_take(images, fitting)` : what the method works on, n items.
     `_learn(items, y)` : learn from n items and class indices y (n,) in 0 .. len(self.classes_) - 1.
-    `_decide(items)` : scores (n, n_classes); the largest wins.
+    `_decide(items)` : scores (n, n_classes); the largest wins. Or (n,) for two classes, positive for the second.
     """
 
     classes_: Array
@@ -62,7 +62,7 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores (n, n_classes), the largest wins; for two classes (n,), positive for the second."""
         check_is_fitted(self)
         scores = self._decide(self._take(images, fitting=False))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 1] - scores[:, 0] if scores.ndim == 2 and len(self.classes_) == 2 else scores
 
     def predict(self, images: Any) -> Array:
         """Labels (n,)."""

@@ -152,5 +152,4 @@ class DDL(VectorBaseline):
         self._svm = LinearSVC(C=C, random_state=seed).fit(encode_layers(X, self.dictionaries_, alpha), y)
 
     def _decide(self, X: Array) -> Array:
-        scores = self._svm.decision_function(encode_layers(X, self.dictionaries_, self.alpha))
-        return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else np.asarray(scores)
+        return np.asarray(self._svm.decision_function(encode_layers(X, self.dictionaries_, self.alpha)))

@@ -80,8 +80,7 @@ class DescriptorBaseline(Baseline):
 
     def _decide(self, items: NamedImages) -> Array:
         blocks = self._make_forward().iter_features(items, self.n_jobs)
-        decisions = np.concatenate([self._machine.decide(block) for block in blocks])
-        return decisions if decisions.ndim == 2 else np.column_stack([np.zeros(len(decisions)), decisions])
+        return np.concatenate([self._machine.decide(block) for block in blocks])
 
     def _fit_dictionary(self, items: NamedImages) -> None:
         n_atoms = check_count("n_atoms", self.n_atoms)

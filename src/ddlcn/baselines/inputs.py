@@ -173,7 +173,7 @@ class HOG(_Input):
         return np.stack(list(map_threads(lambda picture: hog(picture).astype(np.float64), stack, self.n_jobs)))
 
 
-def make_input(features: Any, seed: int, n_jobs: int | None = None, **arguments: Any) -> Any:
+def make_input(features: Any, /, seed: int, n_jobs: int | None = None, **arguments: Any) -> Any:
     """The transformer that `features` names, unfitted; one that is passed in is copied.
 
     Parameters
@@ -182,7 +182,7 @@ def make_input(features: Any, seed: int, n_jobs: int | None = None, **arguments:
     seed : int
     n_jobs : int, optional
     **arguments
-        Of the transformer, such as `n_components`.
+        Of the transformer, such as `n_components`; the descriptors of "pyramid" are its own `features`.
     """
     if not isinstance(features, str):
         if not hasattr(features, "transform"):

@@ -109,7 +109,7 @@ class PCANet(PictureBaseline):
 
         def decide(rows: slice) -> Array:
             scores: Array = self._classifier.decide(source.take(rows))
-            return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
+            return scores
 
         return np.concatenate(list(map_threads(decide, cut(len(pictures)), self.n_jobs)))
 

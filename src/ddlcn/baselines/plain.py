@@ -54,8 +54,7 @@ class VectorSVM(VectorBaseline):
         self._machine = (linear if self.kernel == "linear" else SVC(C=C, kernel="rbf")).fit(X, y)
 
     def _decide(self, X: Array) -> Array:
-        scores = self._machine.decision_function(X)
-        return np.column_stack([-scores, scores]) if scores.ndim == 1 else np.asarray(scores)
+        return np.asarray(self._machine.decision_function(X))
 
 
 class NearestNeighbour(VectorBaseline):

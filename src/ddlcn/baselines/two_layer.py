@@ -191,8 +191,7 @@ class DCN(VectorBaseline):
     def _decide(self, X: Array) -> Array:
         if self._coder is None:
             self._coder = self._make_coder()
-        decisions = self._machine.decide(self._coder.encode(X.astype(np.float32), self.n_jobs))
-        return decisions if decisions.ndim == 2 else np.column_stack([np.zeros(len(decisions)), decisions])
+        return self._machine.decide(self._coder.encode(X.astype(np.float32), self.n_jobs))
 
     def _make_coder(self) -> TwoLayerCoder:
         return TwoLayerCoder(self.anchors_, self.deep_anchors_, *self._check_layers())

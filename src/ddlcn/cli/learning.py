@@ -141,8 +141,8 @@ def compare(
     from rich.table import Table
 
     from ddlcn._progress import track
+    from ddlcn.comparison import LeftOut, Outcome, conclude, list_counts, make_methods, summarise
     from ddlcn.comparison import compare as run
-    from ddlcn.comparison import conclude, list_counts, make_methods, summarise
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.remarks import find_duplicates
     from ddlcn.methods import METHODS, find_missing
@@ -165,8 +165,16 @@ def compare(
     groups = find_duplicates(data.paths, verbose=verbose)
     total = len(list_counts(data.labels, groups)) * draws * len(chosen)
     outcomes = run(chosen, data.paths, data.labels, groups, draws, seed, 60.0 * minutes)
-    steps = track(outcomes, total, "comparing methods", verbose > 0)
-    curves = summarise(list(steps))
+    done: list[Outcome | LeftOut] = []
+    try:
+        for step in track(outcomes, total, "comparing methods", verbose > 0):
+            done.append(step)
+    except KeyboardInterrupt:
+        print(f"ddlcn: stopped after {len(done)} of {total} runs; of those:", file=sys.stderr)
+    left_out = {step.method: step.reason for step in done if isinstance(step, LeftOut)}
+    for method, reason in left_out.items():
+        print(f"ddlcn: {method} is left out: {reason}", file=sys.stderr)
+    curves = summarise(done)
     table = Table(title=f"{len(data)} pictures, {len(data.class_names)} classes, {draws} draws: recognised, %")
     counts = list_counts(data.labels, groups)
     table.add_column("images per class", justify="left")
@@ -174,7 +182,8 @@ def compare(
         table.add_column(str(n), justify="right")
     for method, points in curves.items():
         shown = {p.n_per_class: f"{100 * p.accuracy:.1f} ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in points}
-        table.add_row(method, *(shown.get(n, "over budget") for n in counts))
+        missing = "over budget" if left_out.get(method) == "over budget" else "–"
+        table.add_row(method, *(shown.get(n, missing) for n in counts))
     Console(width=None if Console().is_terminal else 130).print(table)
     for sentence in conclude(curves):
         typer.echo(sentence)
