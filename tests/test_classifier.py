@@ -346,7 +346,7 @@ def test_a_missing_file_is_named(fitted, tmp_path):
 
 def test_features_of_another_width_are_refused(split):
     model = small(features=Pixels()).fit(split[0], split[1])
-    model._settings["features"] = DenseSIFT()
+    model.branches_[0].features = DenseSIFT()
     with pytest.raises(ValueError, match="width"):
         pickle.loads(pickle.dumps(model)).predict(split[2])
 

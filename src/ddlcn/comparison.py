@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ddlcn._budget import OverBudget, limit_time
 from ddlcn._intervals import half_interval
 from ddlcn._validation import check_choice
-from ddlcn.baselines.inputs import INPUTS
+from ddlcn.baselines.inputs import FILES, INPUTS
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.methods import find_method, make_method
 from ddlcn.presets import get_preset
@@ -80,9 +80,10 @@ def make_methods(names: Sequence[str], vectors: str = "pixels") -> dict[str, Cal
     names : sequence of str
         Of `ddlcn.methods`.
     vectors : str
-        How an image becomes a vector (`ddlcn.baselines.inputs`), for methods that work on those.
+        How an image becomes a vector (`ddlcn.baselines.inputs`, or a file of vectors), for methods that work on those.
     """
-    check_choice("vectors", vectors, INPUTS)
+    if not vectors.endswith(FILES):
+        check_choice("vectors", vectors, INPUTS)
 
     def prepare(name: str) -> Callable[[int], Any]:
         method = find_method(name)

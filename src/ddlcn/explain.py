@@ -9,6 +9,7 @@ not as an approximation around the image, as gradients would give it, but as an 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ class AtomShare:
     Attributes
     ----------
     atom : int
-        Number of the atom: of layer 1, or, from its size on, of the tangents' shared dictionary.
+        Number of the atom: of layer 1, or, from its size on, of the tangents' shared dictionary; with several kinds of
+        descriptors those of the next are numbered on.
     learned_from : label or None
         The class whose images the atom was learned from; None for a shared one.
     contribution : float
@@ -77,7 +79,7 @@ class Explanation:
     _parts: Any  # csr_array (patches, columns): the feature, split
     _weights: Array  # (n_classes, columns)
     _atoms: Array  # (columns,)
-    _atom_labels: Array  # (atoms of layer 1,)
+    _atom_labels: Sequence[Any]  # one per atom, None for shared ones
 
     @property
     def ranking(self) -> Array:
@@ -113,14 +115,15 @@ class Explanation:
     def top_atoms(self, label: Any, n: int = 5) -> list[AtomShare]:
         """The atoms that gave most to a class's decision value, the largest first."""
         weighted = self._parts.multiply(self._weights[self._find(label)][None, :]).tocoo()
-        used, of_used = np.unique(self._atoms[weighted.col], return_inverse=True)
-        totals = np.bincount(of_used, weighted.data)
+        of_atoms = self._atoms[weighted.col] >= 0  # the rest is a network's response to the whole image
+        rows, columns, data = weighted.row[of_atoms], weighted.col[of_atoms], weighted.data[of_atoms]
+        used, of_used = np.unique(self._atoms[columns], return_inverse=True)
+        totals = np.bincount(of_used, data)
         shares = []
         for i in np.argsort(-totals, kind="stable")[:n].tolist():
             own, atom = of_used == i, int(used[i])
-            patches = np.bincount(weighted.row[own], weighted.data[own])
-            learned_from = self._atom_labels[atom] if atom < len(self._atom_labels) else None
-            shares.append(AtomShare(atom, learned_from, float(totals[i]), int(patches.argmax())))
+            patches = np.bincount(rows[own], data[own])
+            shares.append(AtomShare(atom, self._atom_labels[atom], float(totals[i]), int(patches.argmax())))
         return shares
 
     def _find(self, label: Any) -> int:
@@ -144,8 +147,11 @@ def explain(model: DDLCNClassifier, image: Any) -> Explanation:
     contributions = np.asarray(parts @ weights.T, np.float64)
     sizes = np.ones(len(described)) if described.sizes is None else described.sizes
     scores = contributions.sum(axis=0) + intercept
+    margin = int(getattr(model.branches_[0].features, "border", 0))
+    atom_labels = [
+        label for b in model.branches_ for label in [*b.atom_labels, *[None] * (b.n_atoms - len(b.atom_labels))]
+    ]
     return Explanation(
         model.classes_, scores, np.asarray(intercept), contributions, described.xy, sizes, described.image_shape,
-        int(getattr(network.features, "border", 0)), parts, weights, network.list_atoms(),
-        model.atom_labels_,
+        margin, parts, weights, network.list_atoms(), atom_labels,
     )  # fmt: skip

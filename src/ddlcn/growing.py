@@ -8,7 +8,7 @@ needs the old images again.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,15 +99,18 @@ def grow(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
     grown = copy.copy(model)
     if len(new):
         own = np.flatnonzero(np.isin(labels, new))
-        n_atoms = len(model.dictionaries_[0]) // len(np.unique(model.atom_labels_))
         seeds = seed_sequence(model.random_state).spawn(2)
         chosen = [named[i] for i in own]
         indices = np.searchsorted(new, labels[own])
-        by_class = describe_by_class(model._settings["features"], chosen, indices, model.dictionary_images, seeds[0])
-        atoms = learn_layer1(by_class, n_atoms, model.l1_radius, seeds[1], model.n_jobs)
-        layer1 = np.concatenate([model.dictionaries_[0], atoms.astype(model.dictionaries_[0].dtype)])
-        grown.dictionaries_ = [layer1, *model.dictionaries_[1:]]
-        grown.atom_labels_ = np.concatenate([model.atom_labels_, np.repeat(new, n_atoms)])
+        grown.branches_ = []
+        for branch in model.branches_:
+            old = branch.dictionaries[0]
+            n_atoms = len(old) // len(np.unique(branch.atom_labels))
+            by_class = describe_by_class(branch.features, chosen, indices, model.dictionary_images, seeds[0])
+            atoms = learn_layer1(by_class, n_atoms, model.l1_radius, seeds[1], model.n_jobs)
+            dictionaries = [np.concatenate([old, atoms.astype(old.dtype)]), *branch.dictionaries[1:]]
+            of_atoms = np.concatenate([branch.atom_labels, np.repeat(new, n_atoms)])
+            grown.branches_.append(replace(branch, dictionaries=dictionaries, atom_labels=of_atoms))
         grown._network = grown.patches_ = None
     F = grown._get_network().transform(named, model.n_jobs, model.verbose > 0)
     return _refit(grown, KeptFeatures(F, labels))

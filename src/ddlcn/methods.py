@@ -1,7 +1,7 @@
 """Every method by its name, ours and the others': what `ddlcn compare` and the experiments choose from.
 
 A method is a class, its arguments where they are not the usual ones, and what it works on: local "descriptors"; whole
-"pictures"; or "vectors", one per image, made by one of `ddlcn.baselines.inputs`.
+"pictures"; "photos", in colour; or "vectors", one per image, made by one of `ddlcn.baselines.inputs`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Method:
 
     name: str
     made_by: str
-    works_on: str  # "descriptors", "pictures" or "vectors"
+    works_on: str  # "descriptors", "pictures", "photos" or "vectors"
     about: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     needs: str = ""  # the extra that brings what it imports
@@ -30,6 +30,22 @@ _ALL = (
     Method("ddlcn fast", "DDLCN", "descriptors", "DDLCN, one scale of patches", {"preset": "fast"}),
     Method("ddlcn accurate", "DDLCN", "descriptors", "DDLCN, three scales and tangents", {"preset": "accurate"}),
     Method("ddlcn paper", "DDLCN", "descriptors", "DDLCN with the paper's settings", {"preset": "paper"}),
+    Method(
+        "ddlcn cnn",
+        "DDLCN",
+        "photos",
+        "DDLCN on a pretrained network's map",
+        {"preset": "fast", "features": "cnn"},
+        "cnn",
+    ),
+    Method(
+        "ddlcn sift + cnn",
+        "DDLCN",
+        "photos",
+        "both together",
+        {"preset": "fast", "features": ["sift", "cnn"]},
+        "cnn",
+    ),
     Method("linear SVM", "VectorSVM", "vectors", "linear support vector machine"),
     Method("RBF SVM", "VectorSVM", "vectors", "Gaussian support vector machine", {"kernel": "rbf", "C": 10.0}),
     Method(
@@ -71,7 +87,7 @@ def find_method(name: str) -> Method:
 
 
 # What the extras bring, of which methods import something.
-_BROUGHT = {"baselines": "skimage", "gpu": "torch"}
+_BROUGHT = {"baselines": "skimage", "gpu": "torch", "cnn": "onnxruntime"}
 
 
 def find_missing(name: str) -> str:

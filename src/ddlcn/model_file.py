@@ -5,7 +5,8 @@ version and a checksum of everything. It is written beside its goal and moved th
 old file.
 
 Formats: 1 (ddlcn 0.1.0); 2 adds the checksum, the threshold for unknown images, what is known about the training, which
-class an atom was learned from and, if asked for, features and patches of training images.
+class an atom was learned from and, if asked for, features and patches of training images; 3 adds networks' maps and
+several kinds of descriptors.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn._sparse import make_csr
+from ddlcn.branch_file import pack_branches, pack_features, unpack_branches, unpack_features
+from ddlcn.features.pretrained.onnx_file import NetworkError
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 class ModelFileError(ValueError):
@@ -65,7 +67,9 @@ def load_model(path: str | os.PathLike[str]) -> DDLCNClassifier:
     """
     arrays, header = _read(Path(path))
     try:
-        return _unpack(arrays, header)
+        return _unpack(arrays, header, Path(path).parent)
+    except NetworkError as error:
+        raise ModelFileError(f"{path} cannot be used here: {error}") from None
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path} is not a complete ddlcn model ({error!r}): save it again") from None
 
@@ -89,6 +93,8 @@ def describe_model(path: str | os.PathLike[str]) -> dict[str, str]:
         described["accuracy"] = (
             f"{100 * card['accuracy']:.1f} % ({low:.1f} to {high:.1f}) of {card['tested']} images, {card['how']}"
         )
+    for network in filter(None, header.get("networks", [])):
+        described["network"] = f"{network['name']}, sha256 {network['sha256']}"
     told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "verbose", "engine")}
     described["settings"] = ", ".join(f"{name}={value}" for name, value in told.items())
     described["inside"] = ", ".join(f"{name} {'x'.join(map(str, a.shape))}" for name, a in sorted(arrays.items()))
@@ -128,22 +134,15 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The fitted model as named arrays and what goes into the JSON header."""
-    from ddlcn.features import DenseSIFT
-
     parameters = model.get_params(deep=False)
-    if type(model.features) is DenseSIFT:
-        parameters["features"] = {"DenseSIFT": model.features.get_params()}
-    elif not isinstance(model.features, str):
-        raise ValueError(
-            f"a model with features={model.features!r} cannot be saved to a file, since loading must not execute "
-            f"foreign code: use pickle or joblib for it"
-        )
+    parameters["features"] = pack_features(model.features)
     # A generator that was passed as a seed means nothing in another process.
     if not isinstance(model.random_state, int | None):
         parameters["random_state"] = None
     if isinstance(model.class_weight, dict):
         parameters["class_weight"] = {"pairs": list(model.class_weight.items())}
     calibration = model._calibrator.find(model.n_jobs)
+    arrays, networks = pack_branches(model.branches_, model.classes_)
     header = {
         "format": FORMAT_VERSION,
         "parameters": parameters,
@@ -152,11 +151,9 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
         "temperature": calibration.temperature,
         "threshold": calibration.threshold,
         "card": model.card_,
+        "shares": list(model.shares_),
+        "networks": networks,
     }
-    arrays = {f"dictionary{l}": atoms for l, atoms in enumerate(model.dictionaries_, 1)}
-    if model.tangents_ is not None:
-        arrays |= {f"tangents.{name}": np.asarray(part) for name, part in vars(model.tangents_).items()}
-    arrays["atom_classes"] = np.searchsorted(model.classes_, model.atom_labels_).astype(np.int32)
     if model.kept_ is not None:
         F = model.kept_.features
         parts = {"data": F.data, "indices": F.indices, "indptr": F.indptr}
@@ -170,27 +167,23 @@ def _pack(model: DDLCNClassifier) -> tuple[dict[str, NDArray[Any]], dict[str, An
     return {**arrays, "coef": model.coef_, "intercept": model.intercept_}, header
 
 
-def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNClassifier:
+def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any], folder: Path) -> DDLCNClassifier:
     """The inverse of `_pack`."""
     from ddlcn.calibration import USUAL_THRESHOLD, Calibration
     from ddlcn.classifier import DDLCNClassifier
-    from ddlcn.coding.tangents import TangentModel
-    from ddlcn.features import DenseSIFT
     from ddlcn.growing import KeptFeatures
     from ddlcn.patches import TrainingPatches
     from ddlcn.svm import LinearSVM
 
     parameters = _with_tuples(header["parameters"])
-    if isinstance(parameters["features"], dict):
-        parameters["features"] = DenseSIFT(**_with_tuples(parameters["features"]["DenseSIFT"]))
+    parameters["features"] = unpack_features(parameters["features"])
     if isinstance(parameters["class_weight"], dict):
         parameters["class_weight"] = dict(parameters["class_weight"]["pairs"])
     classes = np.array(header["classes"], dtype=np.dtype(header["classes_dtype"]))
-    dictionaries = [arrays[f"dictionary{l}"] for l in range(1, parameters["n_layers"] + 1)]
-    tangents = None
-    if parameters.get("tangents"):  # models written before there were any have no such parameter
-        parts: dict[str, Any] = {field.name: arrays[f"tangents.{field.name}"] for field in fields(TangentModel)}
-        tangents = TangentModel(**{**parts, "floor": parts["floor"].item()})
+    networks = header.get("networks", [])
+    what = (parameters["features"], parameters["n_layers"], networks, classes, folder)
+    branches = unpack_branches(arrays, *what)
+    shares = tuple(header.get("shares", (1.0,)))
     machine = LinearSVM(arrays["coef"], arrays["intercept"], parameters["svm"] == "libsvm", len(classes))
     calibration = Calibration(float(header["temperature"]), float(header.get("threshold", USUAL_THRESHOLD)))
     patches = None
@@ -202,9 +195,8 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> DDLCNCla
         shape = (len(arrays["kept.classes"]), arrays["coef"].shape[1])
         F = make_csr(arrays["kept.data"], arrays["kept.indices"], arrays["kept.indptr"], shape)
         kept = KeptFeatures(F, classes[arrays["kept.classes"]])
-    of_atoms = arrays.get("atom_classes", np.repeat(np.arange(len(classes)), len(dictionaries[0]) // len(classes)))
-    rest = (calibration, header.get("card", {}), classes[of_atoms], patches, kept)
-    return DDLCNClassifier._restore(parameters, classes, dictionaries, tangents, machine, *rest)
+    rest = (calibration, header.get("card", {}), patches, kept)
+    return DDLCNClassifier._restore(parameters, classes, branches, shares, machine, *rest)
 
 
 def _checksum(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> str:

@@ -35,6 +35,8 @@ IMAGES_PER_BATCH = 16
 SAMPLED_IMAGES = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
 TOL = 1e-6
+# Keeps a division by zero from being one.
+TINY = 1e-30
 
 
 class ForwardPass:
@@ -86,10 +88,14 @@ class ForwardPass:
         described = [describe(self.features, name, image) for name, image in batch]
         X = np.concatenate([self._values(d) for d in described])
         cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
-        return self._pool(X, cells, np.cumsum([0] + [len(d) for d in described]))
+        return self._join(described, self._pool(X, cells, np.cumsum([0] + [len(d) for d in described])))
+
+    def _join(self, described: Sequence[Descriptors], pooled: Any) -> Any:
+        """The features of images from what was pooled and what their descriptors say otherwise: here, nothing."""
+        return pooled
 
     def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
-        """Features (images, n_columns) of the images whose descriptors X (n, m) begin at `starts`."""
+        """Pooled features (images, columns) of the images whose descriptors X (n, m) begin at `starts`."""
         weights = (self._plus, self._minus)
         return pool(self._encode(X), cells, starts, self._pyramid, *weights, self._pool_power, self._engine)
 
@@ -126,7 +132,7 @@ class ImageFeatures:
 
     Parameters
     ----------
-    forward : ForwardPass
+    forward : ForwardPass, or any object with its `transform` and `n_columns`
     named : sequence of (name, image)
     n_jobs : int, optional
         Threads.
@@ -134,7 +140,7 @@ class ImageFeatures:
         Whether to show progress.
     """
 
-    def __init__(self, forward: ForwardPass, named: Sequence[NamedImage], n_jobs: int | None, show: bool) -> None:
+    def __init__(self, forward: Any, named: Sequence[NamedImage], n_jobs: int | None, show: bool) -> None:
         self._forward, self._named = forward, named
         self._n_jobs, self._show = n_jobs, show
         self.n_images, self.n_columns = len(named), forward.n_columns
@@ -168,6 +174,9 @@ class Network(ForwardPass):
     engine : str
     tangents : TangentModel, optional
         Then the feature is that of the layers and that of `coding.tangents`, side by side, with equal weight.
+
+    Descriptors of a network that also describe the image as a whole (`Descriptors.whole`) add the square roots of that,
+    scaled to length one, with as much weight as all that is pooled.
     """
 
     def __init__(
@@ -203,23 +212,44 @@ class Network(ForwardPass):
         if tangents is not None:
             self._tangents = Tangents(tangents, betas[0], n_neighbors[0], TOL, engine)
             self.n_columns += count_cells(pyramid) * self._tangents.n_columns_per_cell
+        self._n_responses = int(getattr(features, "n_responses_", 0))
+        self.n_columns += self._n_responses
 
     def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
         of_layers = super()._pool(X, cells, starts)
         if self._tangents is None:
             return of_layers
         of_tangents = self._tangents.pool(X, cells, starts, count_cells(self._pyramid))
-        return sparse.hstack([of_layers, of_tangents], format="csr") * np.float32(np.sqrt(0.5))
+        return _side_by_side(of_layers, of_tangents)
+
+    def _join(self, described: Sequence[Descriptors], pooled: Any) -> Any:
+        if self._n_responses == 0:
+            return pooled
+        roots = np.sqrt(np.stack([np.asarray(d.whole) for d in described]))  # (images, s)
+        return _side_by_side(pooled, roots / np.maximum(np.linalg.norm(roots, axis=1, keepdims=True), TINY))
+
+    def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
+        """As of any forward pass; what describes the whole image is split in proportion to the patches' responses."""
+        described, of_patches = super().attribute(name, image)
+        if self._n_responses == 0:
+            return described, of_patches
+        responses = self.features.respond(image, name=name).astype(np.float64)  # (patches, s)
+        totals = responses.sum(axis=0)
+        roots = np.sqrt(totals)
+        of_whole = responses * (roots / np.maximum(totals, TINY) / max(float(np.linalg.norm(roots)), TINY))
+        return described, _side_by_side(of_patches, of_whole.astype(np.float32))
 
     def _attribute(self, X: Array, cells: NDArray[np.int32]) -> Any:
         of_layers = super()._attribute(X, cells)
         if self._tangents is None:
             return of_layers
-        of_tangents = self._tangents.attribute(X, cells, count_cells(self._pyramid))
-        return sparse.hstack([of_layers, of_tangents], format="csr") * np.float32(np.sqrt(0.5))
+        return _side_by_side(of_layers, self._tangents.attribute(X, cells, count_cells(self._pyramid)))
 
     def list_atoms(self) -> NDArray[np.intp]:
-        """The atom behind every column of the feature (n_columns,): of layer 1 or, numbered on, of the tangents."""
+        """The atom behind every column of the feature (n_columns,): of layer 1 or, numbered on, of the tangents.
+
+        -1 where none is: a network's responses to the whole image.
+        """
         n_layer1 = len(self._dictionaries[0])
         of_code = np.arange(self._coder.n_atoms)
         if self._depth == "residual":
@@ -228,10 +258,16 @@ class Network(ForwardPass):
                 of_code[columns] = np.arange(columns.stop - columns.start) // n_each
         n_cells = count_cells(self._pyramid)
         atoms = np.tile(of_code, (1 if self._minus is None else 2) * n_cells)
-        if self._tangents is None:
-            return atoms
-        n_atoms, n_directions = self._tangents.shape
-        return np.concatenate([atoms, np.tile(n_layer1 + np.repeat(np.arange(n_atoms), n_directions), n_cells)])
+        if self._tangents is not None:
+            n_atoms, n_directions = self._tangents.shape
+            of_tangents = np.tile(n_layer1 + np.repeat(np.arange(n_atoms), n_directions), n_cells)
+            atoms = np.concatenate([atoms, of_tangents])
+        return np.concatenate([atoms, np.full(self._n_responses, -1)])
+
+    @property
+    def n_listed_atoms(self) -> int:
+        """How many atoms `list_atoms` numbers."""
+        return len(self._dictionaries[0]) + (0 if self._tangents is None else self._tangents.shape[0])
 
     def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
         """Yield, per image, each layer's approximation (patches, m) of its descriptors."""
@@ -248,6 +284,12 @@ class Network(ForwardPass):
             return reconstruct(Z, self._dictionaries, self._deep_codes)
 
         return map_threads(approximate, named, n_jobs)
+
+
+def _side_by_side(a: Any, b: Any) -> Any:
+    """Two features (n, columns) of length one as one of length one: csr_array."""
+    joined = sparse.hstack([a, sparse.csr_array(b)], format="csr")
+    return sparse.csr_array(joined * np.float32(np.sqrt(0.5)))
 
 
 def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:

@@ -16,7 +16,7 @@ from PIL import Image
 from ddlcn._progress import track
 from ddlcn._threads import map_threads
 from ddlcn.coding.tangents import to_length_one
-from ddlcn.features import DenseSIFT, Descriptors
+from ddlcn.features import Descriptors
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
@@ -58,15 +58,17 @@ def collect_patches(
     Parameters
     ----------
     model : DDLCNClassifier
-        With dense SIFT: other descriptors have no patch that could be shown.
+        With descriptors that have patches to show: dense SIFT, or a network's map.
     named : sequence of (name, image); labels : ndarray (n,)
         Training images and their labels.
     show : bool
         Whether to show progress.
     """
-    features = model._get_network().features
-    if not isinstance(features, DenseSIFT):
-        raise ValueError(f"patches can be kept of dense SIFT only: features={features!r} has no pictures of its own")
+    if len(model.branches_) > 1:
+        raise ValueError("patches can be kept of one kind of descriptor only, and this model has several")
+    features = model.branches_[0].features
+    if not hasattr(features, "read"):
+        raise ValueError(f"patches cannot be kept: features={features!r} has no pictures of its own to show")
     layer1, tangents = model.dictionaries_[0], model.tangents_
     atoms = [layer1] if tangents is None else [layer1, tangents.atoms]
 
@@ -88,7 +90,7 @@ def collect_patches(
     found: list[list[tuple[float, Any, NDArray[np.uint8]]]] = [[] for _ in range(n_atoms)]
     looks = track(map_threads(look, named, model.n_jobs), len(named), "finding patches", show)
     for (distances, nearest, described, grey), label in zip(looks, labels.tolist(), strict=True):
-        assert described.sizes is not None  # of dense SIFT
+        assert described.sizes is not None  # of descriptors that can be read
         for atom in range(n_atoms):
             best = found[atom]
             if len(best) == PER_ATOM and distances[atom] >= best[-1][0]:
@@ -108,7 +110,7 @@ def collect_patches(
 def cut_patch(grey: Array, xy: Array, size: float) -> NDArray[np.uint8]:
     """The patch with centre xy and side `size` of an image (H, W) in [0, 1], as a picture (SIDE, SIDE) of bytes."""
     size = int(size)
-    left, top = (round(float(centre) - (size - 1) / 2) for centre in xy)
+    left, top = (max(0, round(float(centre) - (size - 1) / 2)) for centre in xy)
     picture = Image.fromarray(np.asarray(grey[top : top + size, left : left + size], np.float32))
     enlarged = np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
     return np.clip(np.round(255 * enlarged), 0, 255).astype(np.uint8)

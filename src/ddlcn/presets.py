@@ -18,18 +18,33 @@ _MICRO = {
 }  # fmt: skip
 
 
-def get_preset(name: str, n_layers: int | None = None) -> dict[str, Any]:
+# On a network's map, chosen on folds of Caltech 101's training images (docs/pretrained.md): more atoms, neighbours 5 to
+# 30, beta 0.01 to 0.2 and C 3 to 100 lie within half a point.
+_ON_MAPS = {"n_layers": 1, "atoms_per_class": 10, "n_neighbors": 15, "beta": 0.05, "C": 10.0}
+
+
+def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> dict[str, Any]:
     """Parameters of `DDLCNClassifier` under a name.
 
     Parameters
     ----------
     name : str
+    features : str, object or list, optional
+        Other descriptors than the preset's, as the classifier takes them. On a network's map "fast" and "accurate" are
+        one: 10 atoms per class, one layer. "sift" means the preset's own, in a list too.
     n_layers : int, optional
         Another number of layers than the preset's: further residual layers are as large as its last, and kept; a
         network of one layer keeps that one.
     """
     check_choice("preset", name, NAMES)
     parameters = _get_parameters(name)
+    own = parameters.get("features", "sift")
+    several = isinstance(features, list | tuple)
+    wanted = [
+        own if isinstance(each, str) and each == "sift" else each for each in (features if several else [features])
+    ]
+    if features is not None and wanted != [own]:
+        parameters = {**({} if name == "paper" else _ON_MAPS), "features": wanted if several else wanted[0]}
     if n_layers is None:
         return parameters
     check_count("n_layers", n_layers)

@@ -24,7 +24,9 @@ from ddlcn import __version__
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.evaluation import Findings
 from ddlcn.features import name_images
+from ddlcn.features.resolve import ONNX, has_networks
 from ddlcn.network import ImageFeatures
+from ddlcn.presets import get_preset
 from ddlcn.svm.route import BYTES_PER_NONZERO
 
 Array = NDArray[Any]
@@ -34,6 +36,8 @@ Say = Callable[[str], None]
 MAX_CROSS_VALIDATED = 2000
 N_FOLDS = 3
 HELD_OUT = 4  # one in so many
+# Descriptors are chosen on so many images at most, in so many folds.
+MAX_CHOSEN_BY, N_CHOICE_FOLDS = 600, 2
 # Features of the training images are kept in the model file, so that it can learn more, if they take no more than this.
 MAX_KEPT_BYTES = 100_000_000
 
@@ -81,6 +85,31 @@ def plan_splits(
     if one_only:
         return splits[:1], f"{len(splits[0].test)} of {len(labels)} images held out"
     return splits, f"{n_folds}-fold cross-validation"
+
+
+def prepare_models(preset: str, n_layers: int | None, features: str, **changes: Any) -> dict[str, DDLCNClassifier]:
+    """The classifiers that a person's words mean, by the name of their descriptors: one, or with "auto" several.
+
+    Parameters
+    ----------
+    preset : str
+    n_layers : int or None
+        None: the preset's.
+    features : str
+        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "auto": "sift" and, where its packages are
+        installed, "cnn".
+    **changes
+        Of the classifier's parameters.
+    """
+    names = [features]
+    if features == "auto":
+        names = ["sift", *(["cnn"] if has_networks() else [])]
+    models = {}
+    for name in names:
+        kinds: Any = name.split("+") if "+" in name and not name.startswith(ONNX) else name
+        models[name] = DDLCNClassifier(**{**get_preset(preset, n_layers, kinds), **changes})
+        models[name]._check_parameters()
+    return models
 
 
 class Progress:
@@ -145,6 +174,9 @@ class Job:
         Told what is being done.
     chosen : dict
         What tuning has chosen, after `run`.
+    candidates : dict of DDLCNClassifier
+        With other descriptors than `model`, by their names: of two or more the best on folds of the training images is
+        taken instead of `model`.
     """
 
     model: DDLCNClassifier
@@ -158,14 +190,17 @@ class Job:
     keep_patches: bool = False
     say: Say = field(default=lambda _: None)
     chosen: dict[str, Any] = field(default_factory=dict)
+    candidates: dict[str, DDLCNClassifier] = field(default_factory=dict)
 
     def run(self) -> tuple[DDLCNClassifier, Findings | None]:
         """Hold out, learn, test; then learn from all (or from `n_per_class`) and save: the model, and the findings."""
         begin = time.perf_counter()
         seed = int(self.model.random_state)
         progress = Progress(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
-        splits, how = plan_splits(self.labels, self.groups, self.n_per_class, self.tune, seed)
-        model = self._tune(splits, progress) if self.tune else self.model
+        choosing = len(self.candidates) > 1
+        splits, how = plan_splits(self.labels, self.groups, self.n_per_class, self.tune or choosing, seed)
+        model = self._choose(splits, progress, seed) if choosing else self.model
+        model = self._tune(model, splits, progress) if self.tune else model
         winners: list[Any] = []
         for i, split in enumerate(splits):
             self.say(f"learning from {len(split.train)}, testing {len(split.test)} ({i + 1} of {len(splits)})")
@@ -198,16 +233,44 @@ class Job:
         fitted = clone(model).fit([self.paths[i] for i in split.train], self.labels[split.train])
         return list(fitted.predict([self.paths[i] for i in split.test]).tolist())
 
-    def _tune(self, splits: list[Split], progress: Progress) -> DDLCNClassifier:
+    def _choose(self, splits: list[Split], progress: Progress, seed: int) -> DDLCNClassifier:
+        """The candidate that recognises most on folds; held-out images are not looked at for that."""
+        pool = splits[0].train if splits else np.arange(len(self.paths))
+        rng = np.random.default_rng(seed)
+        n_each = max(2, MAX_CHOSEN_BY // len(np.unique(self.labels)))
+        labels = self.labels[pool]
+        few = np.concatenate([rng.permutation(pool[labels == c])[:n_each] for c in np.unique(labels)])
+        fewest = min(len(set(self.groups[few][self.labels[few] == c].tolist())) for c in np.unique(labels))
+        if fewest < 2:
+            self.say("a class has a single image: descriptors cannot be chosen on folds, so the first are taken")
+            return self.model
+        folds = StratifiedGroupKFold(min(N_CHOICE_FOLDS, fewest), shuffle=True, random_state=seed)
+        parts = [Split(few[a], few[b]) for a, b in folds.split(few, self.labels[few], self.groups[few])]
+        rates = {}
+        for name, candidate in self.candidates.items():
+            self.say(f"trying descriptors {name!r} on folds of {len(few)} images")
+
+            def test(candidate: DDLCNClassifier = candidate) -> list[list[Any]]:
+                return [self._test(candidate, part) for part in parts]
+
+            winners = progress.recall(f"tried-{name}", test)
+            right = [self.labels[p.test] == np.array(w) for p, w in zip(parts, winners, strict=True)]
+            rates[name] = float(np.concatenate(right).mean())
+        best = max(rates, key=lambda name: rates[name])
+        told = ", ".join(f"{name} {100 * rate:.1f} %" for name, rate in rates.items())
+        self.chosen["features"] = f"{best} ({told})"
+        return self.candidates[best]
+
+    def _tune(self, model: DDLCNClassifier, splits: list[Split], progress: Progress) -> DDLCNClassifier:
         """The model with the best settings; held-out images are not looked at for that."""
         from ddlcn.tuning import tune
 
         chosen = splits[0].train if splits else np.arange(len(self.paths))
         self.say(f"choosing k, beta, pooling power and C on folds of {len(chosen)} images")
         images = [self.paths[i] for i in chosen]
-        best = progress.recall("tuned", lambda: tune(self.model, images, self.labels[chosen]).best)
-        self.chosen = dict(best)
-        tuned: DDLCNClassifier = clone(self.model).set_params(**best)
+        best = progress.recall("tuned", lambda: tune(model, images, self.labels[chosen]).best)
+        self.chosen |= best
+        tuned: DDLCNClassifier = clone(model).set_params(**best)
         return tuned
 
     def _make_key(self) -> str:
@@ -215,6 +278,6 @@ class Job:
         settings = {k: v for k, v in self.model.get_params().items() if k not in ("n_jobs", "verbose")}
         parts = (
             __version__, [str(path) for path in self.paths], self.labels.tolist(), self.n_per_class, self.tune,
-            repr(settings),
+            repr(settings), list(self.candidates),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

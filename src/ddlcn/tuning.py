@@ -20,10 +20,10 @@ from sklearn.model_selection import StratifiedKFold
 from ddlcn._labels import check_labels
 from ddlcn._progress import track
 from ddlcn._validation import check_count
+from ddlcn.branches import connect, learn_branch, share_evenly
 from ddlcn.calibration import sample_images
 from ddlcn.classifier import DDLCNClassifier, _spawn_seeds
-from ddlcn.features import name_images
-from ddlcn.network import Network
+from ddlcn.features import ConvMap, name_images, resolve_all_features
 from ddlcn.pooling import raise_to_power
 from ddlcn.svm import fit_dual, gram_matrix
 
@@ -124,22 +124,26 @@ def _try_fold(
     """Accuracy, mean over classes, of every combination on one fold."""
     n_jobs, n_classes, n = model.n_jobs, int(labels.max()) + 1, len(inside)
     train, test = [named[i] for i in inside], [named[i] for i in outside]
-    layer1 = None
+    before: list[Any] = [None] * len(resolve_all_features(model.features))
     results = {}
     # Weights are not raised to the power, and those of augmented layers depend on it: where there are any, each power
     # needs a pass of its own.
     augmented = model.depth == "augment" and model.n_layers > 1
-    weighted = augmented or model.layer_weights is not None or model.tangents > 0
+    kinds = resolve_all_features(model.features)
+    whole = any(isinstance(each, ConvMap) for each in kinds)
+    weighted = augmented or model.layer_weights is not None or model.tangents > 0 or whole or len(kinds) > 1
     passes = options["pool_power"] if weighted else (1.0,)
     for k, beta, pool_power in product(options["n_neighbors"], options["beta"], passes):
         tried = clone(model).set_params(n_neighbors=k, beta=beta, pool_power=pool_power)
         settings = tried._check_parameters()
         seeds = _spawn_seeds(model.random_state)[:-1]
-        if layer1 is None:
-            layer1 = tried._learn_layer1(settings, train, labels[inside], seeds)
-        deeper = tried._learn_deeper(settings, layer1, train, seeds)
-        tangents = tried._learn_tangents(settings, train, seeds)
-        pooled = Network([layer1, *deeper], **settings, tangents=tangents).transform([*train, *test], n_jobs)
+        branches = [
+            learn_branch(tried, settings, each, train, labels[inside], np.arange(n_classes), seeds, old)
+            for each, old in zip(kinds, before, strict=True)
+        ]
+        before = branches
+        network = connect(branches, settings, share_evenly(len(branches)))
+        pooled = network.transform([*train, *test], n_jobs)
         for power in (pool_power,) if len(passes) > 1 else options["pool_power"]:
             gram = gram_matrix(pooled if power == pool_power else raise_to_power(pooled, power))
             for C in options["C"]:

