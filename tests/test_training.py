@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from ddlcn import DDLCNClassifier, load_model
-from ddlcn.training import Job, Progress, plan_splits
+from ddlcn import DDLCNClassifier, DenseSIFT, load_model
+from ddlcn.features.resolve import has_networks
+from ddlcn.training import Job, Progress, plan_splits, prepare_models
 
 LABELS = np.repeat(["a", "b", "c"], 12)
 
@@ -122,3 +123,43 @@ def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch)
     (split,), _ = plan_splits(job.labels, job.groups, None, True, 0)
     assert set(seen) == {job.paths[i] for i in split.train}
     assert len(findings.truth) == len(split.test)
+
+
+def test_descriptors_are_chosen_on_training_folds_only(digit_folder, tmp_path, monkeypatch):
+    """One candidate sees patches of 8 pixels, the other is blind; held-out pictures are not looked at for that."""
+    job = make_job(digit_folder, tmp_path / "m.ddlcn")
+    blind = DDLCNClassifier(1, 2, random_state=0, features=DenseSIFT(patch_size=4, step=4, max_side=4))
+    seeing = DDLCNClassifier(1, 2, random_state=0, features=DenseSIFT(patch_size=8, step=4))
+    job.candidates = {"blind": blind, "seeing": seeing}
+    splits, _ = plan_splits(job.labels, job.groups, None, True, 0)
+    held_out = {job.paths[i] for i in splits[0].test}
+    looked_at = []
+
+    def note(verb):
+        def noting(self, images, *rest):
+            looked_at.append(set(images))
+            return verb(self, images, *rest)
+
+        return noting
+
+    for name in ("fit", "predict"):
+        monkeypatch.setattr(DDLCNClassifier, name, note(getattr(DDLCNClassifier, name)))
+    model, findings = job.run()
+    assert all(not seen & held_out for seen in looked_at[:8])  # two candidates, two folds, learned and tested
+    assert looked_at[9] == held_out
+    assert job.chosen["features"].startswith("seeing (blind ")
+    assert model.features is not blind.features
+    assert model.features.patch_size == 8
+    assert findings.how.endswith("images held out")
+
+
+def test_words_mean_models():
+    assert list(prepare_models("fast", None, "sift", random_state=0)) == ["sift"]
+    both = prepare_models("fast", None, "sift+cnn", random_state=0)["sift+cnn"]
+    assert isinstance(both.features[0], DenseSIFT)
+    assert both.features[1] == "cnn"
+    assert both.atoms_per_class == 10
+    assert prepare_models("paper", 1, "onnx:a+b.onnx")["onnx:a+b.onnx"].features == "onnx:a+b.onnx"
+    assert list(prepare_models("fast", None, "auto")) == (["sift", "cnn"] if has_networks() else ["sift"])
+    with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
+        prepare_models("fast", None, "surf")

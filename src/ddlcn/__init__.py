@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from ddlcn.coding import encode, reconstruct
     from ddlcn.datasets import load_folder
     from ddlcn.dictionaries import learn_dictionary
-    from ddlcn.features import DenseSIFT, Descriptors
+    from ddlcn.features import ConvMap, DenseSIFT, Descriptors
     from ddlcn.model_file import load_model
 
 __version__ = "0.1.0"
 
 _HOME = {
     "DDLCNClassifier": "ddlcn.classifier",
+    "ConvMap": "ddlcn.features",
     "DenseSIFT": "ddlcn.features",
     "Descriptors": "ddlcn.features",
     "encode": "ddlcn.coding",
@@ -32,6 +33,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ConvMap",
     "DDLCNClassifier",
     "DenseSIFT",
     "Descriptors",
