@@ -99,3 +99,43 @@ def test_threads_change_nothing():
 def test_alpha_must_be_positive():
     with pytest.raises(ValueError, match="alpha"):
         encode_lasso(np.eye(2), np.eye(2), 0.0)
+
+
+def test_long_codes_are_those_of_one_atom_at_a_time(monkeypatch):
+    """Many nonzeros: begun by exchanges of many atoms, ended by the same certificate."""
+    from ddlcn.coding import lasso
+
+    rng = np.random.default_rng(0)
+    D = rng.normal(size=(300, 280)) * np.linspace(1, 0.05, 280)
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.normal(size=(5, 280)) * np.linspace(1, 0.05, 280)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    quick = encode_lasso(X, D, 0.002, n_jobs=1)
+    monkeypatch.setattr(lasso, "LONG", 10**6)
+    slow = encode_lasso(X, D, 0.002, n_jobs=1)
+    assert np.diff(quick.codes.indptr).min() > 128
+    assert quick.converged
+    np.testing.assert_allclose(quick.codes.toarray(), slow.codes.toarray(), atol=1e-7)
+
+
+def test_a_bad_beginning_is_mended():
+    from ddlcn.coding.lasso import LassoCoder, solve_lasso
+
+    rng = np.random.default_rng(1)
+    D = rng.normal(size=(60, 20))
+    X = rng.normal(size=(4, 20))
+    coder = LassoCoder(D, 0.5)
+    right, _ = coder.encode_dense(X)
+    Z, gap = np.zeros_like(right), np.empty(4)
+    Z[:, :10] = rng.normal(size=(4, 10))
+    solve_lasso(coder.gram, X @ D.T, np.square(X).sum(axis=1), coder.width, 0.5, 1e-9, 60, Z, gap)
+    assert gap.max() <= 1e-9
+    np.testing.assert_allclose(Z, right, atol=1e-4)
+
+
+def test_dependent_atoms_still_end_with_a_certificate():
+    rng = np.random.default_rng(2)
+    D = rng.normal(size=(400, 180))
+    D = np.concatenate([D, D[:50]])  # twins
+    X = rng.normal(size=(3, 180))
+    assert encode_lasso(X, D, 0.01, n_jobs=1).gap.max() < 1e-6
