@@ -146,10 +146,10 @@ def test_colours_are_told_apart_and_the_decision_is_split(model, colours):
     assert width / height == pytest.approx(48 / 40, abs=0.01)
 
 
-def test_the_whole_image_has_half_the_weight(model, colours):
+def test_the_whole_image_has_two_thirds_of_the_weight(model, colours):
     F = model.transform(colours[0][:3]).toarray()
     n = model.branches_[0].features.n_responses_
-    np.testing.assert_allclose(np.linalg.norm(F[:, -n:], axis=1) ** 2, 0.5, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(F[:, -n:], axis=1) ** 2, 2 / 3, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(F, axis=1), 1, atol=1e-5)
 
 

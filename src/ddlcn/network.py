@@ -35,6 +35,9 @@ IMAGES_PER_BATCH = 16
 SAMPLED_IMAGES = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
 TOL = 1e-6
+# How much of the feature describes the whole image, where descriptors do: best for a single image per class, and as
+# good as half for more (docs/pretrained.md).
+WHOLE_SHARE = 2 / 3
 # Keeps a division by zero from being one.
 TINY = 1e-30
 
@@ -176,7 +179,7 @@ class Network(ForwardPass):
         Then the feature is that of the layers and that of `coding.tangents`, side by side, with equal weight.
 
     Descriptors of a network that also describe the image as a whole (`Descriptors.whole`) add the square roots of that,
-    scaled to length one, with as much weight as all that is pooled.
+    scaled to length one, with twice the weight of all that is pooled.
     """
 
     def __init__(
@@ -226,7 +229,8 @@ class Network(ForwardPass):
         if self._n_responses == 0:
             return pooled
         roots = np.sqrt(np.stack([np.asarray(d.whole) for d in described]))  # (images, s)
-        return _side_by_side(pooled, roots / np.maximum(np.linalg.norm(roots, axis=1, keepdims=True), TINY))
+        unit = roots / np.maximum(np.linalg.norm(roots, axis=1, keepdims=True), TINY)
+        return _side_by_side(pooled, unit, WHOLE_SHARE)
 
     def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
         """As of any forward pass; what describes the whole image is split in proportion to the patches' responses."""
@@ -237,7 +241,7 @@ class Network(ForwardPass):
         totals = responses.sum(axis=0)
         roots = np.sqrt(totals)
         of_whole = responses * (roots / np.maximum(totals, TINY) / max(float(np.linalg.norm(roots)), TINY))
-        return described, _side_by_side(of_patches, of_whole.astype(np.float32))
+        return described, _side_by_side(of_patches, of_whole.astype(np.float32), WHOLE_SHARE)
 
     def _attribute(self, X: Array, cells: NDArray[np.int32]) -> Any:
         of_layers = super()._attribute(X, cells)
@@ -286,10 +290,10 @@ class Network(ForwardPass):
         return map_threads(approximate, named, n_jobs)
 
 
-def _side_by_side(a: Any, b: Any) -> Any:
-    """Two features (n, columns) of length one as one of length one: csr_array."""
-    joined = sparse.hstack([a, sparse.csr_array(b)], format="csr")
-    return sparse.csr_array(joined * np.float32(np.sqrt(0.5)))
+def _side_by_side(a: Any, b: Any, share: float = 0.5) -> Any:
+    """Two features (n, columns) of length one as one of length one, b with that share of it: csr_array."""
+    scaled = [a * np.float32(np.sqrt(1 - share)), sparse.csr_array(b) * np.float32(np.sqrt(share))]
+    return sparse.csr_array(sparse.hstack(scaled, format="csr"))
 
 
 def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:

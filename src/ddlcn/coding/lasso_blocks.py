@@ -3,8 +3,8 @@
 For a guess of the signs s of the code, zero off the support S, the code is z_S = G_SS^-1 (h_S - alpha s_S). Atoms whose
 code came out with the wrong sign leave, those off the support that violate |h - G z| <= alpha enter, all at once; the
 guess is right when there are none (Kim and Park 2010, there for nonnegative least squares). Nothing ensures that it
-ends, so it stops when it gets no better, and `lasso` makes a certified code of whatever it found. A handful of solutions by
-LAPACK takes the place of several hundred steps of one atom each.
+ends, so it stops when it gets no better, and `lasso` makes a certified code of whatever it found. A handful of
+solutions by LAPACK takes the place of several hundred steps of one atom each.
 """
 
 from __future__ import annotations
