@@ -87,12 +87,17 @@ def find_method(name: str) -> Method:
 
 
 # What the extras bring, of which methods import something.
-_BROUGHT = {"baselines": "skimage", "gpu": "torch", "cnn": "onnxruntime"}
+_BROUGHT = {"baselines": "skimage", "gpu": "torch"}
 
 
 def find_missing(name: str) -> str:
     """The package that a method needs and that is not installed; "" where nothing is missing."""
-    package = _BROUGHT.get(find_method(name).needs, "")
+    needs = find_method(name).needs
+    if needs == "cnn":
+        from ddlcn.features.resolve import has_networks  # here, since it takes a second to import
+
+        return "" if has_networks() else "onnxruntime, onnx and weights"
+    package = _BROUGHT.get(needs, "")
     return package if package and find_spec(package) is None else ""
 
 

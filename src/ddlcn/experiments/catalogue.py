@@ -25,6 +25,7 @@ from typing import Any
 
 from ddlcn._validation import check_choice
 from ddlcn.experiments.settings import Settings
+from ddlcn.features.resolve import has_networks
 from ddlcn.methods import find_missing
 
 # In the order of the paper; what it does not have comes after, by name.
@@ -136,10 +137,18 @@ def make_quick(experiment: Experiment) -> Experiment:
 
 def leave_out_missing(experiment: Experiment) -> tuple[Experiment, dict[str, str]]:
     """Without the cells of methods that need a package that is not installed; and those methods, with the package."""
-    missing = {name: find_missing(name) for name in {cell.settings.method for cell in experiment.cells} - {"DDLCN"}}
-    missing = {name: package for name, package in sorted(missing.items()) if package}
-    kept = tuple(cell for cell in experiment.cells if cell.settings.method not in missing)
-    return replace(experiment, cells=kept), missing
+    missing: dict[str, str] = {}
+    kept = []
+    for cell in experiment.cells:
+        method, kind = cell.settings.method, dict(cell.settings.vectors).get("kind")
+        package = "" if method == "DDLCN" else find_missing(method)
+        if kind == "cnn" and not has_networks():
+            package = "onnxruntime"
+        if package:
+            missing[method] = package
+        else:
+            kept.append(cell)
+    return replace(experiment, cells=tuple(kept)), dict(sorted(missing.items()))
 
 
 def _read_toml(name: str, text: str) -> dict[str, Any]:
