@@ -6,11 +6,12 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from ddlcn._budget import OverBudget, limit_time
 from ddlcn.datasets import load_dataset
 from ddlcn.experiments import others
-from ddlcn.experiments.catalogue import load_experiment
+from ddlcn.experiments.catalogue import leave_out_missing, load_experiment
 from ddlcn.experiments.others import run_method
 from ddlcn.experiments.protocol import draw_split
 from ddlcn.experiments.runner import carry_out, plan
@@ -150,3 +151,41 @@ def test_a_sweep_is_run_from_a_file(digit_folder, tmp_path):
     assert len(rows) == 6
     assert all(row.accuracy > 0.5 for row in rows if row.settings.train_per_class == 5)
     assert plan(experiment, store) == []
+
+
+def test_networks_see_colours_and_their_time_is_not_that_of_kept_maps(tmp_path):
+    """Red and blue noise: told apart in colour only. Maps kept from before do not shorten what is measured."""
+    pytest.importorskip("onnxruntime")
+    from ddlcn.features.pretrained.kept_maps import KEPT
+    from ddlcn.features.resolve import has_networks
+
+    if not has_networks():
+        pytest.skip("ddlcn[cnn] is not installed")
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        picture = rng.integers(0, 120, (40, 48, 3))
+        picture[..., 2 * (i % 2)] += 100
+        folder = tmp_path / "noise" / ("red", "blue")[i % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture.astype(np.uint8)).save(folder / f"{i}.png")
+    data = load_dataset(tmp_path / "noise")
+    looked = []
+    forget = KEPT.forget_for_now
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KEPT, "forget_for_now", lambda: (looked.append(1), forget())[1])
+        for settings in (
+            Settings(data.name, 3, method="ddlcn cnn"),
+            Settings(data.name, 3, method="linear SVM", vectors=(("kind", "cnn"), ("sides", (64,)))),
+        ):
+            row = run_method(data, settings, seed=0)
+            assert row.accuracy == 1.0
+            assert row.seconds_per_image > 1e-3
+    assert len(looked) == 2
+
+
+def test_without_networks_their_cells_are_left_out(monkeypatch):
+    monkeypatch.setattr("ddlcn.features.resolve.find_spec", lambda name: None)
+    kept, missing = leave_out_missing(load_experiment("pretrained"))
+    assert {cell.settings.method for cell in kept.cells} == {"ddlcn fast"}
+    assert "ddlcn cnn" in missing
+    assert "linear SVM" in missing
