@@ -104,6 +104,24 @@ def test_new_classes_get_atoms_in_every_branch(fitted, stripes):
     assert len(grown.predict(images[30:])) == 30
 
 
+def test_each_kind_may_have_parameters_of_its_own(stripes, tmp_path):
+    images, labels = stripes
+    changes = [{}, {"n_layers": 2, "depth": "residual", "deep_atoms": (4,), "pool_power": 0.5, "atoms_per_class": 2}]
+    model = small(TWO, per_features=changes).fit(images[:30], labels[:30])
+    alone = small(TWO[1], **changes[1]).fit(images[:30], labels[:30])
+    own = model.transform(images[30:33]).toarray()[:, -alone.coef_.shape[1] :]
+    wanted = np.sqrt(model.shares_[1]) * alone.transform(images[30:33]).toarray()
+    np.testing.assert_allclose(own, wanted, atol=1e-6)
+    assert [len(atoms) for atoms in model.dictionaries_] == [9, 6, 4]
+    model.save(tmp_path / "m.ddlcn")
+    loaded = load_model(tmp_path / "m.ddlcn")
+    np.testing.assert_array_equal(loaded.decision_function(images[30:]), model.decision_function(images[30:]))
+    assert loaded.per_features == changes
+    for wrong, message in (([{}], "a list of 2 dicts"), ([{}, {"C": 3.0}], "per_features has 'C'")):
+        with pytest.raises(ValueError, match=message):
+            small(TWO, per_features=wrong).fit(images, labels)
+
+
 def test_an_empty_list_is_refused(stripes):
     with pytest.raises(ValueError, match="features is empty"):
         small([]).fit(*stripes)

@@ -81,12 +81,19 @@ def pack_branches(branches: list[Branch], classes: Array) -> tuple[dict[str, Arr
 
 
 def unpack_branches(
-    arrays: dict[str, Array], features: Any, n_layers: int, networks: list[dict[str, str]], classes: Array, folder: Path
+    arrays: dict[str, Array],
+    features: Any,
+    n_layers: list[int],
+    networks: list[dict[str, str]],
+    classes: Array,
+    folder: Path,
 ) -> list[Branch]:
     """The inverse of `pack_branches`.
 
     Parameters
     ----------
+    n_layers : list of int
+        Of each branch.
     folder : Path
         Of the model file: a network that is not where it was is looked for there too.
 
@@ -98,8 +105,8 @@ def unpack_branches(
     kinds, branches, start = resolve_all_features(features), [], 0
     atom_classes = arrays.get("atom_classes")
     for b, kind in enumerate(kinds):
-        first = b * n_layers
-        dictionaries = [arrays[f"dictionary{first + l}"] for l in range(1, n_layers + 1)]
+        first = sum(n_layers[:b])
+        dictionaries = [arrays[f"dictionary{first + l}"] for l in range(1, n_layers[b] + 1)]
         n_atoms = len(dictionaries[0])
         of_atoms = np.repeat(np.arange(len(classes)), n_atoms // len(classes))  # of models that do not say it
         if atom_classes is not None:

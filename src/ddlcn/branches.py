@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+# Parameters of the classifier that may differ from one kind of descriptor to the next.
+PER_FEATURES = (
+    "n_layers", "atoms_per_class", "dictionary_images", "l1_radius", "deep_atoms", "depth", "layer_weights", "tangents",
+    "n_neighbors", "beta", "pyramid", "pool_power",
+)  # fmt: skip
 # Shares of the first of two branches that are tried; of more branches, each alone and all alike.
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 # Images by which shares are judged, at most, and folds.
@@ -120,9 +125,14 @@ def learn_branch(
     return Branch(features, [layer1, *deeper], tangents, atom_labels)
 
 
-def connect(branches: Sequence[Branch], settings: dict[str, Any], shares: Sequence[float]) -> Network | Together:
-    """The forward pass through branches: `settings` as `Network` takes them; one share of the whole for each."""
-    networks = [Network(b.dictionaries, features=b.features, tangents=b.tangents, **settings) for b in branches]
+def connect(
+    branches: Sequence[Branch], settings: Sequence[dict[str, Any]], shares: Sequence[float]
+) -> Network | Together:
+    """The forward pass through branches: for each `settings` as `Network` takes them, and its share of the whole."""
+    networks = [
+        Network(branch.dictionaries, features=branch.features, tangents=branch.tangents, **own)
+        for branch, own in zip(branches, settings, strict=True)
+    ]
     return networks[0] if len(networks) == 1 else Together(networks, shares)
 
 
@@ -137,6 +147,19 @@ def find_atom(branches: Sequence[Branch], atom: int) -> tuple[Branch, Array]:
             return branch, branch.tangents.atoms[atom - n_layer1]
         atom -= branch.n_atoms
     raise IndexError(f"there is no atom {atom}")
+
+
+def check_per_features(per_features: Any, n: int) -> list[dict[str, Any]]:
+    """The parameters that differ for each of n kinds of descriptors."""
+    if per_features is None:
+        return [{} for _ in range(n)]
+    if not isinstance(per_features, list | tuple) or len(per_features) != n:
+        raise ValueError(f"per_features must be a list of {n} dicts, one for each of `features`; got {per_features!r}")
+    for changes in per_features:
+        unknown = sorted(set(changes) - set(PER_FEATURES))
+        if unknown:
+            raise ValueError(f"per_features has {unknown[0]!r}: only {', '.join(PER_FEATURES)} can differ")
+    return [dict(changes) for changes in per_features]
 
 
 def share_evenly(n: int) -> tuple[float, ...]:
@@ -219,7 +242,7 @@ class Together:
 
 def choose_shares(
     branches: Sequence[Branch],
-    settings: dict[str, Any],
+    settings: Sequence[dict[str, Any]],
     named: Sequence[NamedImage],
     labels: NDArray[np.intp],
     C: float,
@@ -238,7 +261,7 @@ def choose_shares(
         return even
     chosen = _draw_evenly(labels, MAX_JUDGED, n_folds, rng)
     y = labels[chosen]
-    networks = [connect([branch], settings, (1.0,)) for branch in branches]
+    networks = [connect([branch], [own], (1.0,)) for branch, own in zip(branches, settings, strict=True)]
     grams = [gram_matrix(network.transform([named[i] for i in chosen], n_jobs)) for network in networks]
     if len(networks) == 2:
         candidates: list[tuple[float, ...]] = [(share, 1 - share) for share in SHARES]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ddlcn._labels import check_known_labels, check_labels
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
-from ddlcn.branches import Branch, Together, choose_shares, connect, learn_branch
+from ddlcn.branches import Branch, Together, check_per_features, choose_shares, connect, learn_branch
 from ddlcn.calibration import Calibration, Calibrator
 from ddlcn.coding.residual import check_layer_weights
 from ddlcn.coding.tangents import TangentModel
@@ -93,6 +93,9 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Seed of the choice of dictionary images and of the learning. Same seed, same machine: same model.
     verbose : int, default 0
         1 shows progress.
+    per_features : list of dict, optional
+        Where `features` is a list: for each of them the parameters that are otherwise there, of those that say how
+        dictionaries, codes and pooling are made.
 
     Attributes
     ----------
@@ -147,6 +150,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        per_features: Any = None,
     ) -> None:
         self.n_layers = n_layers
         self.atoms_per_class = atoms_per_class
@@ -168,6 +172,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.per_features = per_features
 
     @classmethod
     def preset(cls, name: str, features: Any = None, **changes: Any) -> DDLCNClassifier:
@@ -199,18 +204,18 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        settings = self._check_parameters()
+        recipes = self._list_recipes()
         named = list(name_images(images))
         self.classes_, labels = check_labels(y, len(named))
         *dictionary_seeds, self._calibration_seed = _spawn_seeds(self.random_state)
 
-        kinds = resolve_all_features(self.features)
         self.branches_ = [
-            learn_branch(self, settings, each, named, labels, self.classes_, dictionary_seeds) for each in kinds
+            learn_branch(own, settings, kind, named, labels, self.classes_, dictionary_seeds)
+            for kind, own, settings in recipes
         ]
+        self._settings = [settings for _, _, settings in recipes]
         how = (self.C, self._calibration_seed, self.n_jobs)
-        self.shares_ = choose_shares(self.branches_, settings, named, labels, *how)
-        self._settings = settings
+        self.shares_ = choose_shares(self.branches_, self._settings, named, labels, *how)
         self._network: Network | Together | None = None
         self._fit_svm(ImageFeatures(self._get_network(), named, self.n_jobs, self.verbose > 0), labels)
         self.patches_: TrainingPatches | None = None
@@ -364,6 +369,13 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Intercepts of the SVM, one per row of `coef_`."""
         return self._machine.intercept
 
+    def _list_recipes(self) -> list[tuple[Any, DDLCNClassifier, dict[str, Any]]]:
+        """For every kind of descriptor: itself, a classifier with the parameters that count for it, and those."""
+        kinds = resolve_all_features(self.features)
+        changes = check_per_features(self.per_features, len(kinds))
+        own = [self if not change else clone(self).set_params(per_features=None, **change) for change in changes]
+        return [(kind, each, each._check_parameters()) for kind, each in zip(kinds, own, strict=True)]
+
     def _check_parameters(self) -> dict[str, Any]:
         """Check every parameter; return those that the forward pass needs, as `Network` takes them."""
         n_layers = check_count("n_layers", self.n_layers)
@@ -377,7 +389,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
         check_choice("engine", self.engine, ("auto", "cpu"))
         count_threads(self.n_jobs)
-        resolve_all_features(self.features)
+        check_per_features(self.per_features, len(resolve_all_features(self.features)))
         return {
             "depth": self.depth,
             "layer_weights": check_layer_weights(self.layer_weights, self.depth, n_layers),
@@ -411,7 +423,7 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> DDLCNClassifier:
         """A fitted classifier from its parts, for `model_file`."""
         model = cls(**parameters)
-        model._settings = model._check_parameters()
+        model._settings = [settings for _, _, settings in model._list_recipes()]
         model.classes_, model.branches_, model.shares_, model._machine = classes, branches, shares, machine
         model._calibrator, model.card_ = Calibrator(calibration), card
         model.patches_, model.kept_ = patches, kept

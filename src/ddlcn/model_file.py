@@ -180,8 +180,11 @@ def _unpack(arrays: dict[str, NDArray[Any]], header: dict[str, Any], folder: Pat
     if isinstance(parameters["class_weight"], dict):
         parameters["class_weight"] = dict(parameters["class_weight"]["pairs"])
     classes = np.array(header["classes"], dtype=np.dtype(header["classes_dtype"]))
-    networks = header.get("networks", [])
-    what = (parameters["features"], parameters["n_layers"], networks, classes, folder)
+    changes = [_with_tuples(each) for each in parameters.get("per_features") or [{}]]
+    parameters["per_features"] = changes if parameters.get("per_features") else None
+    n_each = [each.get("n_layers", parameters["n_layers"]) for each in changes]
+    n_layers = n_each if parameters["per_features"] else n_each * max(1, len(header.get("networks", [])))
+    what = (parameters["features"], n_layers, header.get("networks", []), classes, folder)
     branches = unpack_branches(arrays, *what)
     shares = tuple(header.get("shares", (1.0,)))
     machine = LinearSVM(arrays["coef"], arrays["intercept"], parameters["svm"] == "libsvm", len(classes))

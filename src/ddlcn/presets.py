@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddlcn._validation import check_choice, check_count
+from ddlcn.branches import PER_FEATURES
 from ddlcn.features import DenseSIFT
 
 NAMES = ("paper", "fast", "accurate")
@@ -44,7 +45,13 @@ def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> 
         own if isinstance(each, str) and each == "sift" else each for each in (features if several else [features])
     ]
     if features is not None and wanted != [own]:
-        parameters = {**({} if name == "paper" else _ON_MAPS), "features": wanted if several else wanted[0]}
+        maps = {} if name == "paper" else _ON_MAPS
+        if several:  # SIFT keeps what it has alone
+            alone = {parameter: value for parameter, value in parameters.items() if parameter in PER_FEATURES}
+            changes = [alone if each is own else {} for each in wanted]
+            parameters = {**maps, "features": wanted, "per_features": changes if any(changes) else None}
+        else:
+            parameters = {**maps, "features": wanted[0]}
     if n_layers is None:
         return parameters
     check_count("n_layers", n_layers)

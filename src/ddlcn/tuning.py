@@ -135,14 +135,14 @@ def _try_fold(
     passes = options["pool_power"] if weighted else (1.0,)
     for k, beta, pool_power in product(options["n_neighbors"], options["beta"], passes):
         tried = clone(model).set_params(n_neighbors=k, beta=beta, pool_power=pool_power)
-        settings = tried._check_parameters()
+        recipes = tried._list_recipes()
         seeds = _spawn_seeds(model.random_state)[:-1]
         branches = [
-            learn_branch(tried, settings, each, train, labels[inside], np.arange(n_classes), seeds, old)
-            for each, old in zip(kinds, before, strict=True)
+            learn_branch(own, settings, kind, train, labels[inside], np.arange(n_classes), seeds, old)
+            for (kind, own, settings), old in zip(recipes, before, strict=True)
         ]
         before = branches
-        network = connect(branches, settings, share_evenly(len(branches)))
+        network = connect(branches, [settings for _, _, settings in recipes], share_evenly(len(branches)))
         pooled = network.transform([*train, *test], n_jobs)
         for power in (pool_power,) if len(passes) > 1 else options["pool_power"]:
             gram = gram_matrix(pooled if power == pool_power else raise_to_power(pooled, power))
