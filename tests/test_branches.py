@@ -229,7 +229,7 @@ def test_a_torch_module_works_and_cannot_be_put_into_a_file(colours, tmp_path):
 def test_the_packaged_network_recognises_photographs(data_root):
     """Five classes of Caltech 101, five pictures each: SIFT cannot do this."""
     from ddlcn.datasets import load_dataset
-    from ddlcn.features.resolve import has_networks
+    from ddlcn.features.pretrained import has_networks
 
     if not has_networks():
         pytest.skip("ddlcn[cnn] is not installed")

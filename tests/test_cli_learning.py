@@ -130,7 +130,7 @@ def test_train_on_a_networks_map_predict_and_explain(run, digit_folder, tmp_path
 
 
 def test_train_chooses_descriptors_itself(run, digit_folder, tmp_path):
-    from ddlcn.features.resolve import has_networks
+    from ddlcn.features.pretrained import has_networks
 
     if not has_networks():
         pytest.skip("ddlcn[cnn] is not installed")

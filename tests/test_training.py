@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ddlcn import DDLCNClassifier, DenseSIFT, load_model
-from ddlcn.features.resolve import has_networks
+from ddlcn.features.pretrained import has_networks
 from ddlcn.training import Job, Progress, plan_splits, prepare_models
 
 LABELS = np.repeat(["a", "b", "c"], 12)

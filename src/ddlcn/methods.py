@@ -94,7 +94,7 @@ def find_missing(name: str) -> str:
     """The package that a method needs and that is not installed; "" where nothing is missing."""
     needs = find_method(name).needs
     if needs == "cnn":
-        from ddlcn.features.resolve import has_networks  # here, since it takes a second to import
+        from ddlcn.features.pretrained import has_networks  # here, since it takes a second to import
 
         return "" if has_networks() else "onnxruntime, onnx and weights"
     package = _BROUGHT.get(needs, "")

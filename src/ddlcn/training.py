@@ -24,7 +24,8 @@ from ddlcn import __version__
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.evaluation import Findings
 from ddlcn.features import name_images
-from ddlcn.features.resolve import ONNX, has_networks
+from ddlcn.features.pretrained import has_networks
+from ddlcn.features.resolve import ONNX
 from ddlcn.network import ImageFeatures
 from ddlcn.presets import get_preset
 from ddlcn.svm.route import BYTES_PER_NONZERO

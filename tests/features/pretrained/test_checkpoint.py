@@ -13,8 +13,8 @@ import types
 import numpy as np
 import pytest
 
+from ddlcn.features.pretrained import WEIGHTS
 from ddlcn.features.pretrained.checkpoint import MAGIC, PROTOCOL, CheckpointError, read_checkpoint
-from ddlcn.features.resolve import WEIGHTS
 
 
 class _Storage:

@@ -10,9 +10,8 @@ import pytest
 pytest.importorskip("onnxruntime")
 from onnx import numpy_helper
 
-from ddlcn.features.pretrained import efficientnet, networks
+from ddlcn.features.pretrained import WEIGHTS, efficientnet, networks
 from ddlcn.features.pretrained.networks import NetworkError, hash_network, open_network
-from ddlcn.features.resolve import WEIGHTS
 from tests.features.pretrained.tiny import convolve, make_tiny, write_tiny
 
 

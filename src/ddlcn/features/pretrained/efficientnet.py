@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ddlcn.features.pretrained import WEIGHTS
 from ddlcn.features.pretrained.checkpoint import read_checkpoint
-from ddlcn.features.resolve import WEIGHTS
 
 NAME = "efficientnet-lite0"
 # Blocks that halve the map: at 224 pixels the maps have 112, 56, 28, 14 and 7 positions a side.
