@@ -171,6 +171,16 @@ def test_the_whole_image_has_two_thirds_of_the_weight(model, colours):
     np.testing.assert_allclose(np.linalg.norm(F, axis=1), 1, atol=1e-5)
 
 
+def test_with_a_single_image_per_class_the_whole_counts_more(network, colours, tmp_path):
+    images, labels = colours
+    model = small(f"onnx:{network}").fit(images[:2], labels[:2])
+    n = model.branches_[0].features.n_responses_
+    model.save(tmp_path / "m.ddlcn")
+    for each in (model, load_model(tmp_path / "m.ddlcn")):
+        F = each.transform(images[:3]).toarray()
+        np.testing.assert_allclose(np.linalg.norm(F[:, -n:], axis=1) ** 2, 4 / 5, atol=1e-5)
+
+
 def test_the_model_file_names_the_network_and_refuses_another(model, network, colours, tmp_path):
     model.save(tmp_path / "m.ddlcn")
     told = describe_model(tmp_path / "m.ddlcn")["network"]

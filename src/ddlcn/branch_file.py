@@ -76,6 +76,7 @@ def pack_branches(branches: list[Branch], classes: Array) -> tuple[dict[str, Arr
             network = {"name": Path(opened.name).name, "sha256": opened.sha256}
             arrays |= {_key("map", b, "mean"): branch.features.mean_, _key("map", b, "basis"): branch.features.basis_}
             arrays[_key("map", b, "n_responses")] = np.array(branch.features.n_responses_)
+            arrays[_key("map", b, "whole_share")] = np.array(branch.whole_share)
         networks.append(network)
     return arrays, networks
 
@@ -116,11 +117,13 @@ def unpack_branches(
         if _key("tangents", b, "atoms") in arrays:
             parts: dict[str, Any] = {f.name: arrays[_key("tangents", b, f.name)] for f in fields(TangentModel)}
             tangents = TangentModel(**{**parts, "floor": parts["floor"].item()})
+        share = Branch.whole_share
         if isinstance(kind, ConvMap):
+            share = arrays[_key("map", b, "whole_share")].item()
             _find_network(kind, networks[b], folder)
             kind.mean_, kind.basis_ = arrays[_key("map", b, "mean")], arrays[_key("map", b, "basis")]
             kind.n_responses_ = arrays[_key("map", b, "n_responses")].item()
-        branches.append(Branch(kind, dictionaries, tangents, classes[of_atoms]))
+        branches.append(Branch(kind, dictionaries, tangents, classes[of_atoms], share))
     return branches
 
 

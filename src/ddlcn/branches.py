@@ -41,6 +41,9 @@ PER_FEATURES = (
     "n_layers", "atoms_per_class", "dictionary_images", "l1_radius", "deep_atoms", "depth", "layer_weights", "tangents",
     "n_neighbors", "beta", "pyramid", "pool_power",
 )  # fmt: skip
+# How much of the feature describes the whole image, where descriptors do. More where a class has a single image, for
+# its atoms know that one only; chosen on folds (docs/pretrained.md).
+WHOLE_SHARE, WHOLE_SHARE_OF_ONE = 2 / 3, 4 / 5
 # Shares of the first of two branches that are tried; of more branches, each alone and all alike.
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 # Images by which shares are judged, at most, and folds.
@@ -59,12 +62,15 @@ class Branch:
     tangents : TangentModel or None
     atom_labels : ndarray (atoms of layer 1,)
         The class from whose images each atom was learned.
+    whole_share : float
+        How much of the feature describes the image as a whole, where the descriptors do.
     """
 
     features: Any
     dictionaries: list[Array]
     tangents: TangentModel | None
     atom_labels: Array
+    whole_share: float = 0.5
 
     @property
     def n_atoms(self) -> int:
@@ -122,7 +128,8 @@ def learn_branch(
         first = (how[0][0], how[1][0], *how[2:])
         tangents = learn_tangents(sample, min(model.tangents, len(sample)), *first, seeds[4], model.n_jobs)
     atom_labels = np.repeat(classes, len(layer1) // len(classes))
-    return Branch(features, [layer1, *deeper], tangents, atom_labels)
+    share = WHOLE_SHARE_OF_ONE if np.bincount(labels).min() == 1 else WHOLE_SHARE
+    return Branch(features, [layer1, *deeper], tangents, atom_labels, share)
 
 
 def connect(
@@ -130,8 +137,8 @@ def connect(
 ) -> Network | Together:
     """The forward pass through branches: for each `settings` as `Network` takes them, and its share of the whole."""
     networks = [
-        Network(branch.dictionaries, features=branch.features, tangents=branch.tangents, **own)
-        for branch, own in zip(branches, settings, strict=True)
+        Network(b.dictionaries, features=b.features, tangents=b.tangents, whole_share=b.whole_share, **own)
+        for b, own in zip(branches, settings, strict=True)
     ]
     return networks[0] if len(networks) == 1 else Together(networks, shares)
 

@@ -35,9 +35,6 @@ IMAGES_PER_BATCH = 16
 SAMPLED_IMAGES = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
 TOL = 1e-6
-# How much of the feature describes the whole image, where descriptors do: best for a single image per class, and as
-# good as half for more (docs/pretrained.md).
-WHOLE_SHARE = 2 / 3
 # Keeps a division by zero from being one.
 TINY = 1e-30
 
@@ -178,8 +175,9 @@ class Network(ForwardPass):
     tangents : TangentModel, optional
         Then the feature is that of the layers and that of `coding.tangents`, side by side, with equal weight.
 
-    Descriptors of a network that also describe the image as a whole (`Descriptors.whole`) add the square roots of that,
-    scaled to length one, with twice the weight of all that is pooled.
+    whole_share : float
+        Descriptors that also describe the image as a whole (`Descriptors.whole`) add the square roots of that, scaled
+        to length one, with this share of the feature.
     """
 
     def __init__(
@@ -194,6 +192,7 @@ class Network(ForwardPass):
         pool_power: float,
         engine: str,
         tangents: TangentModel | None = None,
+        whole_share: float = 0.5,
     ) -> None:
         self._dictionaries = dictionaries
         self._depth = depth
@@ -215,6 +214,7 @@ class Network(ForwardPass):
         if tangents is not None:
             self._tangents = Tangents(tangents, betas[0], n_neighbors[0], TOL, engine)
             self.n_columns += count_cells(pyramid) * self._tangents.n_columns_per_cell
+        self._whole_share = whole_share
         self._n_responses = int(getattr(features, "n_responses_", 0))
         self.n_columns += self._n_responses
 
@@ -230,7 +230,7 @@ class Network(ForwardPass):
             return pooled
         roots = np.sqrt(np.stack([np.asarray(d.whole) for d in described]))  # (images, s)
         unit = roots / np.maximum(np.linalg.norm(roots, axis=1, keepdims=True), TINY)
-        return _side_by_side(pooled, unit, WHOLE_SHARE)
+        return _side_by_side(pooled, unit, self._whole_share)
 
     def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
         """As of any forward pass; what describes the whole image is split in proportion to the patches' responses."""
@@ -241,7 +241,7 @@ class Network(ForwardPass):
         totals = responses.sum(axis=0)
         roots = np.sqrt(totals)
         of_whole = responses * (roots / np.maximum(totals, TINY) / max(float(np.linalg.norm(roots)), TINY))
-        return described, _side_by_side(of_patches, of_whole.astype(np.float32), WHOLE_SHARE)
+        return described, _side_by_side(of_patches, of_whole.astype(np.float32), self._whole_share)
 
     def _attribute(self, X: Array, cells: NDArray[np.int32]) -> Any:
         of_layers = super()._attribute(X, cells)
