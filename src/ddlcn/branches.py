@@ -3,7 +3,7 @@
     image -> sift -> dictionaries, codes, pooling --+
     image -> cnn  -> dictionaries, codes, pooling --+-- weighted --> SVM
 
-The weights are chosen on folds of the training images, from the inner products of the branches' features alone.
+How much each counts is chosen on folds of the training images: `ddlcn.shares`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.model_selection import StratifiedKFold
 
 from ddlcn.coding.tangents import TangentModel
 from ddlcn.dictionaries import (
@@ -28,8 +27,6 @@ from ddlcn.dictionaries import (
 )
 from ddlcn.features import Descriptors, describe_by_class, sample_descriptors
 from ddlcn.network import TOL, NamedImage, Network
-from ddlcn.svm.gram import gram_matrix
-from ddlcn.svm.linear import fit_dual
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
@@ -44,10 +41,6 @@ PER_FEATURES = (
 # How much of the feature describes the whole image, where descriptors do. More where a class has a single image, for
 # its atoms know that one only; chosen on folds (docs/pretrained.md).
 WHOLE_SHARE, WHOLE_SHARE_OF_ONE = 2 / 3, 4 / 5
-# Shares of the first of two branches that are tried; of more branches, each alone and all alike.
-SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-# Images by which shares are judged, at most, and folds.
-MAX_JUDGED, N_FOLDS = 1000, 3
 
 
 @dataclass(eq=False)
@@ -245,52 +238,3 @@ class Together:
     def _join(self, blocks: Sequence[Any]) -> Any:
         scaled = [block * factor for block, factor in zip(blocks, self._factors, strict=True)]
         return sparse.csr_array(sparse.hstack(scaled, format="csr"))
-
-
-def choose_shares(
-    branches: Sequence[Branch],
-    settings: Sequence[dict[str, Any]],
-    named: Sequence[NamedImage],
-    labels: NDArray[np.intp],
-    C: float,
-    seed: np.random.SeedSequence,
-    n_jobs: int | None,
-) -> tuple[float, ...]:
-    """How much each branch shall count, by the accuracy on folds of the training images; ties go to the most even.
-
-    The dictionaries have seen all training images, of all branches alike: what is compared is the branches, not what
-    they would reach on new images.
-    """
-    n_classes, rng = int(labels.max()) + 1, np.random.default_rng(seed)
-    even = share_evenly(len(branches))
-    n_folds = min(N_FOLDS, int(np.bincount(labels).min()))
-    if n_folds < 2 or len(branches) == 1:
-        return even
-    chosen = _draw_evenly(labels, MAX_JUDGED, n_folds, rng)
-    y = labels[chosen]
-    networks = [connect([branch], [own], (1.0,)) for branch, own in zip(branches, settings, strict=True)]
-    grams = [gram_matrix(network.transform([named[i] for i in chosen], n_jobs)) for network in networks]
-    if len(networks) == 2:
-        candidates: list[tuple[float, ...]] = [(share, 1 - share) for share in SHARES]
-    else:
-        candidates = [even, *(tuple(np.eye(len(networks))[b].tolist()) for b in range(len(networks)))]
-    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31))).split(y, y))
-
-    def judge(shares: tuple[float, ...]) -> tuple[int, float]:
-        gram = np.sum([share * own for share, own in zip(shares, grams, strict=True)], axis=0)
-        right = 0
-        for train, test in folds:
-            dual = fit_dual(gram[np.ix_(train, train)], y[train], n_classes, C, np.ones(n_classes), n_jobs)
-            scores = gram[np.ix_(test, train)] @ dual + dual.sum(axis=0)
-            winners = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-            right += int((winners == y[test]).sum())
-        return right, -float(np.square(np.array(shares) - even).sum())
-
-    return max(candidates, key=judge)
-
-
-def _draw_evenly(labels: NDArray[np.intp], n: int, least: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """About n images, equally many of every class and at least `least`."""
-    share = max(least, n // (int(labels.max()) + 1))
-    parts = [rng.permutation(np.flatnonzero(labels == c))[:share] for c in range(int(labels.max()) + 1)]
-    return np.sort(np.concatenate(parts))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ddlcn._labels import check_known_labels, check_labels
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
-from ddlcn.branches import Branch, Together, check_per_features, choose_shares, connect, learn_branch
+from ddlcn.branches import Branch, Together, check_per_features, connect, learn_branch
 from ddlcn.calibration import Calibration, Calibrator
 from ddlcn.coding.residual import check_layer_weights
 from ddlcn.coding.tangents import TangentModel
@@ -27,6 +27,7 @@ from ddlcn.features import name_images, resolve_all_features
 from ddlcn.network import ImageFeatures, Network
 from ddlcn.pooling import check_pyramid
 from ddlcn.presets import get_preset
+from ddlcn.shares import choose_shares
 from ddlcn.svm import LinearSVM, SVMSettings, train
 
 if TYPE_CHECKING:
@@ -209,13 +210,13 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = check_labels(y, len(named))
         *dictionary_seeds, self._calibration_seed = _spawn_seeds(self.random_state)
 
+        seeds = [*dictionary_seeds, self._calibration_seed]
+        self.shares_ = choose_shares(recipes, named, labels, self.C, seeds, self.n_jobs)
         self.branches_ = [
             learn_branch(own, settings, kind, named, labels, self.classes_, dictionary_seeds)
             for kind, own, settings in recipes
         ]
         self._settings = [settings for _, _, settings in recipes]
-        how = (self.C, self._calibration_seed, self.n_jobs)
-        self.shares_ = choose_shares(self.branches_, self._settings, named, labels, *how)
         self._network: Network | Together | None = None
         self._fit_svm(ImageFeatures(self._get_network(), named, self.n_jobs, self.verbose > 0), labels)
         self.patches_: TrainingPatches | None = None
