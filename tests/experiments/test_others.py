@@ -186,6 +186,6 @@ def test_networks_see_colours_and_their_time_is_not_that_of_kept_maps(tmp_path):
 def test_without_networks_their_cells_are_left_out(monkeypatch):
     monkeypatch.setattr("ddlcn.features.pretrained.find_spec", lambda name: None)
     kept, missing = leave_out_missing(load_experiment("pretrained"))
-    assert {cell.settings.method for cell in kept.cells} == {"ddlcn fast"}
+    assert {cell.settings.method for cell in kept.cells} == {"ddlcn fast", "ddlcn accurate"}
     assert "ddlcn cnn" in missing
     assert "linear SVM" in missing
