@@ -153,13 +153,24 @@ def test_descriptors_are_chosen_on_training_folds_only(digit_folder, tmp_path, m
     assert findings.how.endswith("images held out")
 
 
-def test_words_mean_models():
+def test_words_mean_models(tmp_path):
     assert list(prepare_models("fast", None, "sift", random_state=0)) == ["sift"]
+    assert list(prepare_models("fast", None, "auto")) == (["sift", "cnn"] if has_networks() else ["sift"])
+    with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
+        prepare_models("fast", None, "surf")
+    with pytest.raises(FileNotFoundError if has_networks() else ModuleNotFoundError):
+        prepare_models("fast", None, f"onnx:{tmp_path / 'missing.onnx'}")
+
+
+def test_words_mean_networks(tmp_path):
+    pytest.importorskip("onnxruntime")
+    if not has_networks():
+        pytest.skip("ddlcn[cnn] is not installed")
+    from tests.features.pretrained.tiny import write_tiny
+
     both = prepare_models("fast", None, "sift+cnn", random_state=0)["sift+cnn"]
     assert isinstance(both.features[0], DenseSIFT)
     assert both.features[1] == "cnn"
     assert both.atoms_per_class == 10
-    assert prepare_models("paper", 1, "onnx:a+b.onnx")["onnx:a+b.onnx"].features == "onnx:a+b.onnx"
-    assert list(prepare_models("fast", None, "auto")) == (["sift", "cnn"] if has_networks() else ["sift"])
-    with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
-        prepare_models("fast", None, "surf")
+    name = f"onnx:{write_tiny(tmp_path / 'a+b.onnx')}"
+    assert prepare_models("paper", 1, name)[name].features == name

@@ -174,7 +174,6 @@ class Network(ForwardPass):
     engine : str
     tangents : TangentModel, optional
         Then the feature is that of the layers and that of `coding.tangents`, side by side, with equal weight.
-
     whole_share : float
         Descriptors that also describe the image as a whole (`Descriptors.whole`) add the square roots of that, scaled
         to length one, with this share of the feature.

@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from ddlcn import __version__
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.evaluation import Findings
-from ddlcn.features import name_images
+from ddlcn.features import ConvMap, name_images, resolve_all_features
 from ddlcn.features.pretrained import has_networks
 from ddlcn.features.resolve import ONNX
 from ddlcn.network import ImageFeatures
@@ -110,6 +110,9 @@ def prepare_models(preset: str, n_layers: int | None, features: str, **changes: 
         kinds: Any = name.split("+") if "+" in name and not name.startswith(ONNX) else name
         models[name] = DDLCNClassifier(**{**get_preset(preset, n_layers, kinds), **changes})
         models[name]._check_parameters()
+        for each in resolve_all_features(kinds):
+            if isinstance(each, ConvMap):
+                each.check_network()
     return models
 
 

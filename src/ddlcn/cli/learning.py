@@ -48,6 +48,9 @@ def train(
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
     verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
+    # Before any picture is read: a word that means nothing, or a package that is missing, is said at once.
+    changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
+    models = prepare_models(preset, layers or None, features, random_state=seed, verbose=verbose, **changes)
     data = load_labelled(source, verbose=verbose)
     typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
     for path, reason in data.skipped:
@@ -55,8 +58,6 @@ def train(
     groups = find_duplicates(data.paths, verbose=verbose)
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
-    changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
-    models = prepare_models(preset, layers or None, features, random_state=seed, verbose=verbose, **changes)
     rest = (output, images_per_class or None, tune, resume, keep_patches)
     job = Job(next(iter(models.values())), data.paths, data.labels, groups, *rest, candidates=models)
     if verbose:

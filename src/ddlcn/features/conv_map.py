@@ -151,6 +151,10 @@ class ConvMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         grey: Array = (colours @ np.array(LUMA, np.float32)) / np.float32(255)
         return grey
 
+    def check_network(self) -> None:
+        """Open the network now, so that what is wrong with it is said before any image is read."""
+        self._open()
+
     def average(self, image: AnyImage, name: str = "image") -> tuple[Array, Array]:
         """The mean of the map over all positions (channels,), and of the responses (s,): no whitening, no fit."""
         seen = self._look(name, image)
