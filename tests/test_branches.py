@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from ddlcn import DDLCNClassifier, DenseSIFT, Descriptors, load_model
-from ddlcn.branches import find_atom
+from ddlcn.branches import Together, connect, find_atom
 from ddlcn.model_file import ModelFileError, describe_model
 
 
@@ -53,6 +56,39 @@ def test_the_feature_is_those_of_the_branches_weighted(fitted, stripes):
 def test_images_in_a_stream_give_what_images_at_once_give(fitted, stripes):
     images = stripes[0]
     np.testing.assert_array_equal(fitted.predict(images), fitted.predict(image for image in images))
+
+
+class Watched(DenseSIFT):
+    """Dense SIFT that notes in which threads it was asked."""
+
+    seen: ClassVar[list[str]] = []
+
+    def describe(self, image, name="image"):
+        self.seen.append(threading.current_thread().name)
+        time.sleep(0.002)  # so that no thread gets to do all the work
+        return super().describe(image, name)
+
+
+def test_every_branch_uses_all_threads(stripes):
+    images, labels = stripes
+    model = small([DenseSIFT(patch_size=8, step=6), Watched(patch_size=16, step=4)]).fit(images[:30], labels[:30])
+    Watched.seen.clear()
+    model.set_params(n_jobs=2).predict(np.concatenate([images, images]))
+    assert len(set(Watched.seen)) == 2
+
+
+def test_a_branch_without_a_share_is_not_asked(fitted, stripes):
+    class Silent:
+        n_columns = 5
+
+        def features_of_batch(self, batch):
+            raise AssertionError("asked")
+
+    image = ("image", stripes[0][30])
+    network = connect(fitted.branches_, fitted._settings, fitted.shares_).networks[0]
+    joined = Together([network, Silent()], (1.0, 0.0)).transform([image], 1).toarray()
+    np.testing.assert_array_equal(joined[:, :-5], network.transform([image], 1).toarray())
+    assert not joined[:, -5:].any()
 
 
 def test_descriptors_that_say_nothing_get_no_share(stripes):

@@ -26,7 +26,8 @@ from ddlcn.dictionaries import (
     resolve_deep_atoms,
 )
 from ddlcn.features import Descriptors, describe_by_class, sample_descriptors
-from ddlcn.network import TOL, NamedImage, Network
+from ddlcn.network import TOL, Network
+from ddlcn.stream import FeatureStream, NamedImage
 
 if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier
@@ -167,7 +168,7 @@ def share_evenly(n: int) -> tuple[float, ...]:
     return (1 / n,) * n
 
 
-class Together:
+class Together(FeatureStream):
     """Several networks side by side: their features, each scaled by the square root of its share.
 
     Has what a `Network` has, for those that only describe, code and pool.
@@ -184,25 +185,13 @@ class Together:
         self._factors = [np.float32(np.sqrt(share)) for share in shares]
         self.n_columns = sum(network.n_columns for network in networks)
 
-    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
-        """As `Network.iter_features`."""
-        first, *others = self.networks
-        seen: list[NamedImage] = []
-
-        def noting() -> Iterator[NamedImage]:
-            for item in named:
-                seen.append(item)
-                yield item
-
-        # Batch by batch: a branch sees the images that the first has just described, so a generator is read once.
-        for block in first.iter_features(noting(), n_jobs):
-            batch = [seen.pop(0) for _ in range(block.shape[0])]
-            blocks = [block, *(network.transform(batch, n_jobs) for network in others)]
-            yield self._join(blocks)
-
-    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
-        """As `Network.transform`."""
-        return self._join([network.transform(named, n_jobs, show) for network in self.networks])
+    def features_of_batch(self, batch: Sequence[NamedImage]) -> Any:
+        """As of any stream of features. A branch that does not count is not asked."""
+        blocks = [
+            network.features_of_batch(batch) * factor if factor > 0 else _nothing(len(batch), network.n_columns)
+            for network, factor in zip(self.networks, self._factors, strict=True)
+        ]
+        return sparse.csr_array(sparse.hstack(blocks, format="csr"))
 
     def attribute(self, name: str, image: Any) -> tuple[Descriptors, Any]:
         """As `Network.attribute`: the patches of all branches, placed on the image as the first sees it."""
@@ -235,6 +224,6 @@ class Together:
         for each in zip(*(network.reconstruct(named, n_jobs) for network in self.networks), strict=True):
             yield [approximation for of_branch in each for approximation in of_branch]
 
-    def _join(self, blocks: Sequence[Any]) -> Any:
-        scaled = [block * factor for block, factor in zip(blocks, self._factors, strict=True)]
-        return sparse.csr_array(sparse.hstack(scaled, format="csr"))
+
+def _nothing(n_images: int, n_columns: int) -> Any:
+    return sparse.csr_array((n_images, n_columns), dtype=np.float32)

@@ -7,15 +7,13 @@ the codes of a data set are ever held: memory does not grow with the number of i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ddlcn._progress import track
-from ddlcn._sparse import GrowingCSR, make_csr
+from ddlcn._sparse import make_csr
 from ddlcn._threads import map_threads
 from ddlcn.coding import CodeBlock, LocalityCoder, encode_layers, path_weights, reconstruct
 from ddlcn.coding.locality import BLOCK
@@ -23,14 +21,9 @@ from ddlcn.coding.residual import ResidualCoder
 from ddlcn.coding.tangents import TangentModel, Tangents
 from ddlcn.features import Descriptors, describe
 from ddlcn.pooling import assign_cells, attribute, count_cells, pool
+from ddlcn.stream import FeatureStream, NamedImage
 
 Array = NDArray[Any]
-# What an image is called in messages, and the image: a path, an array, a PIL image.
-NamedImage = tuple[str, Any]
-
-# Images that one thread takes at a time: enough to fill a coding block even with the 9 patches of a digit, few enough
-# that the descriptors of large pictures at three scales stay near 100 MB a thread.
-IMAGES_PER_BATCH = 16
 # Images by which the number of nonzeros is estimated.
 SAMPLED_IMAGES = 16
 # Bound on the coder's certificate; the active set reaches far below, this is what would be reported as a failure.
@@ -39,7 +32,7 @@ TOL = 1e-6
 TINY = 1e-30
 
 
-class ForwardPass:
+class ForwardPass(FeatureStream):
     """Describe, code, pool: any coder, any weights.
 
     Parameters
@@ -72,19 +65,8 @@ class ForwardPass:
         self._engine = engine
         self.n_columns = (1 if minus is None else 2) * count_cells(pyramid) * coder.n_atoms
 
-    def iter_features(self, named: Iterable[NamedImage], n_jobs: int | None) -> Iterator[Any]:
-        """Yield features of consecutive images, csr_arrays (images of a batch, n_columns), in order."""
-        return map_threads(self._features_of_batch, _batches(iter(named)), n_jobs)
-
-    def transform(self, named: Sequence[NamedImage], n_jobs: int | None, show: bool = False) -> Any:
-        """All features as one csr_array (n_images, n_columns), held once: peak memory is the output and one batch."""
-        stack = GrowingCSR(len(named), self.n_columns)
-        n_batches = -(-len(named) // IMAGES_PER_BATCH)
-        for block in track(self.iter_features(named, n_jobs), n_batches, "coding images", show):
-            stack.append(block)
-        return stack.finish()
-
-    def _features_of_batch(self, batch: list[NamedImage]) -> Any:
+    def features_of_batch(self, batch: Sequence[NamedImage]) -> Any:
+        """As of any stream of features."""
         described = [describe(self.features, name, image) for name, image in batch]
         X = np.concatenate([self._values(d) for d in described])
         cells = np.concatenate([assign_cells(d.xy, d.image_shape, self._pyramid) for d in described])
@@ -293,8 +275,3 @@ def _side_by_side(a: Any, b: Any, share: float = 0.5) -> Any:
     """Two features (n, columns) of length one as one of length one, b with that share of it: csr_array."""
     scaled = [a * np.float32(np.sqrt(1 - share)), sparse.csr_array(b) * np.float32(np.sqrt(share))]
     return sparse.csr_array(sparse.hstack(scaled, format="csr"))
-
-
-def _batches(named: Iterator[NamedImage]) -> Iterator[list[NamedImage]]:
-    while batch := list(islice(named, IMAGES_PER_BATCH)):
-        yield batch

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from ddlcn.branches import connect, learn_branch, share_evenly
-from ddlcn.network import NamedImage
+from ddlcn.stream import NamedImage
 from ddlcn.svm import fit_dual, gram_matrix
 
 Array = NDArray[Any]
