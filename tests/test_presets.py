@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ddlcn import DDLCNClassifier, load_model
+from ddlcn import ConvMap, DDLCNClassifier, DenseSIFT, load_model
 from ddlcn.presets import NAMES, get_preset
 
 
@@ -24,6 +24,32 @@ def test_a_preset_recognises_and_travels(name, stripes, tmp_path):
 
 def test_changes_go_before_the_preset():
     assert DDLCNClassifier.preset("fast", C=7.0).C == 7.0
+
+
+class Mine:
+    """Descriptors that somebody wrote."""
+
+    def transform(self, images):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("features", [DenseSIFT(patch_size=20), Mine(), "sift", [DenseSIFT(), Mine()]])
+def test_other_descriptors_keep_what_the_preset_is(name, features):
+    usual, changed = get_preset(name), get_preset(name, features=features)
+    assert features == "sift" or changed["features"] == features
+    assert {**changed, "features": None} == {**usual, "features": None}
+
+
+@pytest.mark.parametrize("name", ["fast", "accurate"])
+def test_maps_of_networks_have_parameters_of_their_own(name):
+    alone = get_preset(name, features="cnn")
+    assert alone["n_layers"] == 1
+    assert {**get_preset(name, features=ConvMap()), "features": "cnn"} == alone
+    both = get_preset(name, features=[DenseSIFT(patch_size=20), "cnn"])
+    assert both["n_layers"] == 1
+    assert both["per_features"][0]["deep_atoms"] == get_preset(name)["deep_atoms"]
+    assert both["per_features"][1] == {}
 
 
 def test_presets_do_not_share_objects():

@@ -6,7 +6,7 @@ from typing import Any
 
 from ddlcn._validation import check_choice, check_count
 from ddlcn.branches import PER_FEATURES
-from ddlcn.features import DenseSIFT
+from ddlcn.features import ConvMap, DenseSIFT
 
 NAMES = ("paper", "fast", "accurate")
 
@@ -32,26 +32,16 @@ def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> 
     name : str
     features : str, object or list, optional
         Other descriptors than the preset's, as the classifier takes them. On a network's map "fast" and "accurate" are
-        one: 10 atoms per class, one layer. "sift" means the preset's own, in a list too.
+        one: 10 atoms per class, one layer. "sift" means the preset's own, in a list too; other SIFT, or descriptors of
+        your own, go with the preset's parameters.
     n_layers : int, optional
         Another number of layers than the preset's: further residual layers are as large as its last, and kept; a
         network of one layer keeps that one.
     """
     check_choice("preset", name, NAMES)
     parameters = _get_parameters(name)
-    own = parameters.get("features", "sift")
-    several = isinstance(features, list | tuple)
-    wanted = [
-        own if isinstance(each, str) and each == "sift" else each for each in (features if several else [features])
-    ]
-    if features is not None and wanted != [own]:
-        maps = {} if name == "paper" else _ON_MAPS
-        if several:  # SIFT keeps what it has alone
-            alone = {parameter: value for parameter, value in parameters.items() if parameter in PER_FEATURES}
-            changes = [alone if each is own else {} for each in wanted]
-            parameters = {**maps, "features": wanted, "per_features": changes if any(changes) else None}
-        else:
-            parameters = {**maps, "features": wanted[0]}
+    if features is not None:
+        parameters = _describe_otherwise(parameters, features, {} if name == "paper" else _ON_MAPS)
     if n_layers is None:
         return parameters
     check_count("n_layers", n_layers)
@@ -62,6 +52,23 @@ def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> 
         if n_layers == 1:
             del parameters["depth"], parameters["deep_atoms"]
     return parameters
+
+
+def _describe_otherwise(parameters: dict[str, Any], features: Any, maps: dict[str, Any]) -> dict[str, Any]:
+    """The same preset on other descriptors, networks' maps with their own parameters."""
+    several = isinstance(features, list | tuple)
+    own = parameters.get("features", "sift")
+    wanted = [
+        own if isinstance(each, str) and each == "sift" else each for each in (features if several else [features])
+    ]
+    on_map = [isinstance(each, ConvMap) or (isinstance(each, str) and each != "sift") for each in wanted]
+    if not any(on_map):
+        return {**parameters, "features": wanted if several else wanted[0]}
+    if not several:
+        return {**maps, "features": wanted[0]}
+    alone = {parameter: value for parameter, value in parameters.items() if parameter in PER_FEATURES}
+    changes = [{} if is_map else alone for is_map in on_map]
+    return {**maps, "features": wanted, "per_features": changes if any(changes) else None}
 
 
 def _get_parameters(name: str) -> dict[str, Any]:
