@@ -6,7 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import numpy as np
 
 import ddlcn
 
@@ -60,3 +63,27 @@ def test_a_change_in_any_kernel_file_changes_the_cache_folder(tmp_path, monkeypa
     with (folder / "cpu" / "nearest.py").open("a") as file:
         file.write("# changed\n")
     assert compiling._sources_digest() != before
+
+
+def test_the_clock_stands_still_while_kernels_are_compiled():
+    import numba
+
+    from ddlcn.engines.compile import clock
+
+    @numba.njit
+    def inner(x):
+        return np.cumsum(x).sum()
+
+    @numba.njit
+    def outer(x):
+        return inner(x) + inner(x.astype(np.float32))
+
+    numbers = np.arange(5.0)
+    spent, by_clock = time.perf_counter(), clock()
+    outer(numbers)
+    spent, by_clock = time.perf_counter() - spent, clock() - by_clock
+    assert spent > 0.05  # it was compiled, and with it both forms of the inner one: counted once, not twice
+    assert 0 <= by_clock < 0.5 * spent
+    begin = clock()
+    time.sleep(0.02)
+    assert clock() - begin >= 0.02

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -51,16 +52,23 @@ def cache_folder() -> str:
     return ""  # numba then falls back to its own choice
 
 
-class _Notice(event.Listener):
-    """Says once per process, on standard error, that kernels are being compiled (not when they come from the cache)."""
+class _Listener(event.Listener):
+    """Says once per process, on standard error, that kernels are being compiled (not when they come from the cache).
 
-    said = False
+    And adds up the time: a kernel may have others compiled on the way, so only the outermost counts.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._said = False
+        self._under_way: list[float] = []
 
     def on_start(self, event: Any) -> None:
+        self._under_way.append(time.perf_counter())
         module = event.data["dispatcher"].py_func.__module__
-        if self.said or not module.startswith("ddlcn."):
+        if self._said or not module.startswith("ddlcn."):
             return
-        self.said = True
+        self._said = True
         print(
             "ddlcn: first run on this machine, compiling (up to a minute, once) ...",
             file=sys.stderr,
@@ -68,10 +76,18 @@ class _Notice(event.Listener):
         )
 
     def on_end(self, event: Any) -> None:
-        pass
+        begin = self._under_way.pop()
+        if not self._under_way:
+            self.seconds += time.perf_counter() - begin
 
 
-event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+_LISTENER = _Listener()
+event.register("numba:compile", _LISTENER)  # type: ignore[no-untyped-call]
+
+
+def clock() -> float:
+    """Seconds since some moment, without those in which kernels were compiled: what a second run would take."""
+    return time.perf_counter() - _LISTENER.seconds
 
 
 def kernel(function: F) -> F:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +19,7 @@ from ddlcn import __version__
 from ddlcn._threads import count_threads
 from ddlcn.coding.tangents import TangentModel
 from ddlcn.datasets import Dataset
+from ddlcn.engines.compile import clock
 from ddlcn.experiments.memory import peak_memory_mb
 from ddlcn.experiments.protocol import Split, accuracies
 from ddlcn.experiments.settings import Settings
@@ -45,7 +45,7 @@ class Trial:
     features: DenseSIFT
     labels: NDArray[np.intp]
     split: Split
-    begin: float  # time.perf_counter() when the run began
+    begin: float  # clock() when the run began
     n_jobs: int | None
 
     def take(self, chosen: NDArray[np.intp]) -> list[tuple[str, Any]]:
@@ -88,10 +88,10 @@ def judge_held(row: Row, trial: Trial, forward: ForwardPass, F: Any) -> Row:
     train_rows = F[trial.split.train]
     gram = gram_matrix(train_rows) if prefer_gram(len(y), train_rows.nnz, which.n_classes) else None
     machine = fit_svm(train_rows, gram, y, which, trial.n_jobs)
-    fitted = time.perf_counter()
+    fitted = clock()
     del train_rows, gram
     decisions = machine.decide(F[trial.split.test])
-    return _fill_in(row, trial, forward, decisions, fitted, time.perf_counter() - fitted)
+    return _fill_in(row, trial, forward, decisions, fitted, clock() - fitted)
 
 
 def judge_streamed(row: Row, trial: Trial, network: Network) -> Row:
@@ -99,12 +99,12 @@ def judge_streamed(row: Row, trial: Trial, network: Network) -> Row:
     which, y = _which_svm(row, trial)
     source = ImageFeatures(network, trial.take(trial.split.train), trial.n_jobs, show=False)
     machine = train(source, y, which, trial.n_jobs).machine
-    fitted = time.perf_counter()
+    fitted = clock()
     decisions, spent = [], 0.0
     for block in network.iter_features(trial.take(trial.split.test), trial.n_jobs):
-        begin = time.perf_counter()
+        begin = clock()
         decisions.append(machine.decide(block))
-        spent += time.perf_counter() - begin
+        spent += clock() - begin
     return _fill_in(row, trial, network, np.concatenate(decisions), fitted, spent)
 
 
@@ -154,9 +154,9 @@ def _time_features(forward: ForwardPass, trial: Trial) -> float:
     test = trial.split.test
     chosen = trial.take(test[:: max(1, len(test) // N_TIMED)][:N_TIMED])
     decoded = [(name, read_image(image, max_side=trial.features.max_side, name=name)) for name, image in chosen]
-    begin = time.perf_counter()
+    begin = clock()
     forward.transform(decoded, n_jobs=1)
-    return (time.perf_counter() - begin) / len(decoded)
+    return (clock() - begin) / len(decoded)
 
 
 def now() -> str:

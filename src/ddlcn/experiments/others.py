@@ -6,7 +6,6 @@ split -> (vectors, shared by all methods that see the same) -> fit, within the b
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -21,6 +20,7 @@ from ddlcn._budget import OverBudget, limit_time
 from ddlcn._threads import map_threads
 from ddlcn.baselines.inputs import make_input
 from ddlcn.datasets import Dataset
+from ddlcn.engines.compile import clock
 from ddlcn.experiments.measure import N_TIMED, make_features, note_accuracy, now, start_row
 from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
 from ddlcn.experiments.protocol import Split, draw_split, take_part
@@ -64,14 +64,14 @@ def run_method(
         items, costs = _make_vectors(data, items, settings, split, seed, n_jobs, recall)
     model = make_method(settings.method, seed, n_jobs, **_list_options(settings))
     say("learning")
-    begin = time.perf_counter()
+    begin = clock()
     try:
         with limit_time(BUDGET), KEPT.forget_for_now():
             model.fit(_take(items, split.train), labels[split.train])
     except OverBudget:
         note = f"over budget: learning takes more than {BUDGET // 60} minutes"
         return replace(row, note=note, fit_seconds=float(BUDGET), finished=now())
-    fit_seconds = time.perf_counter() - begin
+    fit_seconds = clock() - begin
     say("recognising")
     winners = np.concatenate([model.predict(part) for part in _cut(_take(items, split.test))])
     row = note_accuracy(row, labels[split.test], winners, int(labels.max()) + 1)
@@ -185,9 +185,9 @@ def _make_vectors(
     def make() -> Array:
         own = {name: value for name, value in arguments.items() if name != "kind"}
         transformer = make_input(arguments["kind"], seed, n_jobs, **own)
-        begin = time.perf_counter()
+        begin = clock()
         transformer.fit(_take(images, split.train))
-        costs[0] = time.perf_counter() - begin
+        costs[0] = clock() - begin
         rows = np.concatenate([transformer.transform(part) for part in _cut(_take(images, chosen))])
         few = split.test[:N_TIMED]
         timed = images.decode(few) if isinstance(images, Files) else _take(images, few)
@@ -204,9 +204,9 @@ def _make_vectors(
 def _time(work: Callable[[Any], Any], items: Any) -> float:
     """Seconds per item, one thread."""
     with threadpool_limits(1):
-        begin = time.perf_counter()
+        begin = clock()
         work(items)
-        return (time.perf_counter() - begin) / len(items)
+        return (clock() - begin) / len(items)
 
 
 def _take(items: Any, chosen: NDArray[np.intp]) -> Any:

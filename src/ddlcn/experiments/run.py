@@ -6,7 +6,6 @@ split -> layer 1 -> codes of all images, pooled once -> for each depth: deeper l
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from ddlcn.dictionaries import (
     learn_tangents,
     resolve_deep_atoms,
 )
+from ddlcn.engines.compile import clock
 from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.measure import (
     Trial,
@@ -76,7 +76,7 @@ def run_depths(
         Returns the array of that name from an earlier run, or makes it.
     """
     reset_peak_memory()
-    begin = time.perf_counter()
+    begin = clock()
     images, labels, is_test = take_part(data, settings)
     split = draw_split(settings, labels, is_test, seed)
     choice_seed, layer1_seed, deep_seed, filter_seed = np.random.SeedSequence(seed).spawn(4)
