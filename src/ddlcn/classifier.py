@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ddlcn._labels import check_known_labels, check_labels
+from ddlcn._tags import TakesImages
 from ddlcn._threads import count_threads
 from ddlcn._validation import check_choice, check_count, check_number, check_per_layer, seed_sequence
 from ddlcn.branches import Branch, Together, check_per_features, connect, learn_branch
@@ -31,8 +32,6 @@ from ddlcn.shares import choose_shares
 from ddlcn.svm import LinearSVM, SVMSettings, train
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
     from ddlcn.explain import Explanation
     from ddlcn.growing import KeptFeatures
     from ddlcn.patches import TrainingPatches
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DDLCNClassifier(ClassifierMixin, TakesImages):  # type: ignore[misc]
     """Deep Dictionary Learning and Coding Network: recognises images from a few labelled examples per class.
 
     Parameters
@@ -438,13 +437,6 @@ class DDLCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_machine")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _spawn_seeds(random_state: Any) -> tuple[np.random.SeedSequence, ...]:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, assert_all_finite, column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ddlcn._labels import check_labels
+from ddlcn._tags import TakesImages
 from ddlcn._validation import seed_sequence
 from ddlcn.baselines.inputs import is_matrix, make_input, read_stack
 from ddlcn.features import name_images
@@ -103,7 +104,7 @@ class VectorBaseline(Baseline):
         return super().fit(images, y)
 
 
-class PictureBaseline(Baseline):
+class PictureBaseline(Baseline, TakesImages):
     """A baseline that sees pictures of one size; `_take` returns them as (n, H, W) of float32 in [0, 1].
 
     Its constructor has `image_shape`: (H, W), or None for the shape of the first training image.
@@ -116,10 +117,3 @@ class PictureBaseline(Baseline):
             first = next(iter(name_images(images)))[1] if self.image_shape is None else None
             self.image_shape_ = self.image_shape or read_stack([first], None).shape[1:]
         return read_stack(images, self.image_shape_, getattr(self, "n_jobs", None))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags

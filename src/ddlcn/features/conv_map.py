@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ddlcn._tags import TakesImages
 from ddlcn._threads import map_threads
 from ddlcn._validation import check_count, check_number
 from ddlcn.features.colours import read_colours
@@ -25,8 +26,6 @@ from ddlcn.features.descriptors import Descriptors
 from ddlcn.features.images import LUMA, name_images
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
     from ddlcn.features.pretrained.networks import NetworkMap
 
 Array = NDArray[Any]
@@ -37,7 +36,7 @@ MAX_WHITENING_IMAGES = 1000
 LEAST_SHARE = 1e-7
 
 
-class ConvMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ConvMap(TransformerMixin, TakesImages):  # type: ignore[misc]
     """Descriptors from the convolutional map of a pretrained network, in colour.
 
     For photographs of things; faces, digits, textures and scans are better off with `DenseSIFT`. Needs
@@ -206,13 +205,6 @@ class ConvMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sides = tuple(check_count("sides", side, 32) for side in sides)
         network = open_network(self.network, self.layer)
         return network, sides if network.side is None else (network.side,)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 
+from ddlcn._tags import TakesImages
 from ddlcn._threads import map_threads
 from ddlcn._validation import check_count
 from ddlcn.features.descriptors import Descriptors
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 SMALLEST_PATCH = 4
 
 
-class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
     """SIFT descriptors on a regular grid, of one or several patch sizes.
 
     Greyscale only: SIFT has no colour. Every image gives at least one descriptor per patch size, for an image
@@ -167,9 +168,6 @@ class DenseSIFT(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
         return tags
 
 
