@@ -16,7 +16,7 @@ def objective(X, V, radius):
     X, V = X.astype(np.float64), V.astype(np.float64)
     n, width = len(X), min(V.shape)
     indptr, indices, values = np.empty(n + 1, np.int64), np.empty(n * width, np.int32), np.empty(n * width)
-    code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), indptr, indices, values, np.empty(n))
+    code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), 0.0, indptr, indices, values, np.empty(n))
     used = indptr[-1]
     Z = np.zeros((n, len(V)))
     Z[np.repeat(np.arange(n), np.diff(indptr)), indices[:used]] = values[:used]
@@ -52,6 +52,18 @@ def test_objective_decreases_and_is_the_objective(dtype):
     assert result.objective[-1] < 0.95 * result.objective[0]
     assert np.all(np.diff(result.objective) < 1e-4)
     assert result.objective[-1] == pytest.approx(objective(X, result.atoms, 0.35), rel=1e-5)
+
+
+def test_flat_patches_cost_a_large_dictionary_nothing():
+    """Descriptors far shorter than the radius: coded to a gap that the objective cannot show."""
+    X = descriptors(2000)
+    X[::2] *= 10.0 ** np.random.default_rng(1).uniform(-4, -2, (1000, 1)).astype(np.float32)
+    result = learn_dictionary(X, 150, max_iter=50, random_state=0)
+    assert_proper(result, 150, 32)
+    assert result.objective[-1] < result.objective[0]
+    exact = objective(X, result.atoms, 0.35)
+    energy = 0.5 * (X.astype(np.float64) ** 2).sum() / len(X)
+    assert -1e-7 < result.objective[-1] - exact < 1e-5 * energy + 1e-7
 
 
 def test_result_is_frozen():

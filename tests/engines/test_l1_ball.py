@@ -9,12 +9,13 @@ from ddlcn.engines.cpu.atom_update import add_statistics, update_block
 from ddlcn.engines.cpu.l1_ball import code_l1_ball, code_tolerance
 
 
-def code(X, V, radius):
+def code(X, V, radius, enough=0.0):
     """Dense codes (n, atoms), the explained part (n,), and how many walks hit the cap."""
     n, width = len(X), min(V.shape)
     indptr, indices = np.empty(n + 1, np.int64), np.empty(n * width, np.int32)
     values, explained = np.empty(n * width), np.empty(n)
-    unfinished = code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), indptr, indices, values, explained)
+    out = indptr, indices, values, explained
+    unfinished = code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), enough, *out)
     Z = np.zeros((n, len(V)))
     for i in range(n):
         support = indices[indptr[i] : indptr[i + 1]]
@@ -107,6 +108,33 @@ def test_inside_the_ball_it_is_least_squares():
     np.testing.assert_allclose(Z, np.linalg.lstsq(V.T, X.T, rcond=None)[0].T, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("enough", [1e-3, 1e-5, 1e-8])
+def test_ends_within_enough_of_the_minimum(dtype, enough):
+    rng = np.random.default_rng(4)
+    X, V = random_problem(rng, 400, 150, 32)
+    X *= 10.0 ** rng.uniform(-4, 0, (400, 1))
+    X, V = X.astype(dtype), V.astype(dtype)
+    exact, _, _ = code(X, V, 0.35)
+    Z, explained, unfinished = code(X, V, 0.35, enough)
+    X, V = X.astype(np.float64), V.astype(np.float64)
+    rounding = 1e-6 if dtype == np.float32 else 1e-12
+    assert unfinished == 0
+    assert np.abs(Z).sum(axis=1).max() <= 0.35 * (1 + 1e-6)
+    assert (objective(X, V, Z) - objective(X, V, exact)).max() <= enough + rounding
+    np.testing.assert_allclose(explained, 0.5 * (X**2).sum(axis=1) - objective(X, V, Z), atol=rounding)
+    # What it is for: a descriptor far inside the ball is not taken apart to the last digit...
+    short = np.linalg.norm(X, axis=1) < 1e-3
+    assert np.count_nonzero(exact[short], axis=1).min() >= 30
+    if enough >= 1e-5:
+        assert np.count_nonzero(Z[short]) < 0.8 * np.count_nonzero(exact[short])
+    # ... and one that reaches its surface has the code that it always had.
+    outside = np.abs(exact).sum(axis=1) > 0.35 * (1 - 1e-9)
+    assert outside.sum() > 50
+    if enough <= 1e-5:
+        np.testing.assert_array_equal(Z[outside], exact[outside])
+
+
 def test_signs_of_negative_descriptors():
     X, V = random_problem(np.random.default_rng(3), 20, 15, 10)
     np.testing.assert_allclose(code(X, V, 0.7)[0], -code(-X, V, 0.7)[0], atol=1e-12)
@@ -178,7 +206,7 @@ def test_any_shape_of_dictionary(seed, n_atoms, m, duplicates, zeros, near, coar
 def test_statistics_are_the_products_of_the_codes():
     X, V = random_problem(np.random.default_rng(6), 50, 8, 10)
     indptr, indices, values = np.empty(51, np.int64), np.empty(400, np.int32), np.empty(400)
-    code_l1_ball(V @ V.T, X @ V.T, 0.5, 1e-14, indptr, indices, values, np.empty(50))
+    code_l1_ball(V @ V.T, X @ V.T, 0.5, 1e-14, 0.0, indptr, indices, values, np.empty(50))
     Z, _, _ = code(X, V, 0.5)
     A, B = np.zeros((8, 8)), np.zeros((8, 10))
     add_statistics(X, indptr, indices, values, 2.0, A, B)

@@ -7,8 +7,9 @@ The solver walks the lasso path. With c = h - a G, the solution for a multiplier
 sign(a_j) on its support S and |c_j| <= lambda elsewhere. It starts at a = 0, lambda = max |h|, and moves
 along a_S += step * w, w = inv(G_SS) sign_S, which lowers lambda by `step` and keeps all |c_S| equal, until
 the first of: an atom outside S reaches |c_j| = lambda (it enters), a coefficient reaches 0 (it leaves),
-||a||_1 reaches the radius or lambda reaches 0 (done). Every point of the walk is feasible, so stopping
-early is always safe.
+||a||_1 reaches the radius or lambda reaches 0 (done). Every point of the walk is feasible, and its objective is at most
+lambda * radius above the minimum (the duality gap is lambda (radius - ||a||_1)), so stopping early is always safe: the
+walk also ends where that is no more than `enough`.
 """
 
 from __future__ import annotations
@@ -137,12 +138,20 @@ def _polish(
 
 @called
 def _walk(
-    G: Floats, c: Floats, radius: float, tol: float, state: Any, support: Any, solution: Any, scratch: Any
+    G: Floats,
+    c: Floats,
+    radius: float,
+    tol: float,
+    enough: float,
+    state: Any,
+    support: Any,
+    solution: Any,
+    scratch: Any,
 ) -> tuple[int, float, bool, bool]:
     """Walk the path from a = 0 with c = h, which it overwrites; fills the support and (signs, a, inverse).
 
-    Returns the size of the support, lambda, whether the end was reached, and whether a step had no length:
-    then several things happened at once, and may have been taken in a wrong order.
+    Returns the size of the support, lambda, whether the end was reached (or near `enough`), and whether a step had
+    no length: then several things happened at once, and may have been taken in a wrong order.
     """
     n_atoms, width, real = c.size, support.size, c.dtype.type
     signs, a, inverse = solution
@@ -157,7 +166,7 @@ def _walk(
     size, multiplier, norm, enters = 0, float(top), 0.0, first
     slack = tol * multiplier
     barred, tied = False, False
-    done = multiplier <= _NOTHING
+    done = multiplier <= max(_NOTHING, enough / radius)
     for _ in range(8 * (width + n_atoms) + 32):  # descriptors take about as many as the support has atoms
         if done:
             break
@@ -211,6 +220,7 @@ def _walk(
             a[p] += step * w[p]
             norm += signs[p] * a[p]
         multiplier -= step
+        done |= multiplier * radius <= enough
         if done:
             break
         tied |= step <= slack
@@ -247,7 +257,15 @@ def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier:
 
 @kernel
 def code_l1_ball(
-    G: Floats, H: Floats, radius: float, tol: float, indptr: Any, indices: Any, values: Any, explained: Any
+    G: Floats,
+    H: Floats,
+    radius: float,
+    tol: float,
+    enough: float,
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    explained: Any,
 ) -> int:
     """Codes of a batch: argmin_a 1/2 ||x - a V||^2 subject to ||a||_1 <= radius, one CSR row per descriptor.
 
@@ -259,6 +277,8 @@ def code_l1_ball(
         X V^T, of G's dtype.
     radius, tol : float
         Radius of the l1 ball (> 0); see `code_tolerance`.
+    enough : float
+        How far above its minimum the objective may end; 0 for the exact minimum.
     indptr, indices, values : ndarrays (n + 1,) of int64, (n * width,) of int32, (n * width,) of float64, out
         width = min(atoms, m): a support never has more atoms than there are dimensions.
     explained : ndarray (n,) of float64, out
@@ -288,11 +308,11 @@ def code_l1_ball(
                 largest = _largest(h)
                 for j in range(n_atoms):
                     c[j] += h.dtype.type(_NUDGE * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
-            size, multiplier, done, tied = _walk(G, c, radius, tol, state, support, solution, scratch)
+            size, multiplier, done, tied = _walk(G, c, radius, tol, enough, state, support, solution, scratch)
             if done and size > 0:
                 polished = _polish(h, support, signs, inverse, size, radius, a, b)
                 multiplier = polished if polished >= 0.0 else multiplier
-            if done and not (tied and not _holds(G, h, support, a, size, multiplier, c)):
+            if done and not (tied and not _holds(G, h, support, a, size, max(multiplier, enough / radius), c)):
                 break
         unfinished += not done
         total = 0.0
