@@ -83,6 +83,13 @@ def test_takes_vectors(estimator):
     assert clone(estimator).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) >= 0.9
 
 
+@pytest.mark.parametrize("name", ["linear SVM", "RBF SVM", "DDL", "SRC"])
+@pytest.mark.filterwarnings("error:The number of unique classes")
+def test_many_classes_of_one_image_are_no_regression(name):
+    X = np.random.default_rng(0).normal(size=(40, 30))
+    assert make_method(name, 0).fit(X, np.arange(40)).predict(X).tolist() == list(range(40))
+
+
 def test_every_baseline_is_offered_by_name():
     offered = {method.made_by for method in METHODS.values()} - {"DDLCN"}
     assert offered == set(baselines.__all__)
