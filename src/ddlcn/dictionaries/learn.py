@@ -46,7 +46,8 @@ _DEAD = 1e-6
 # Of more than _FEW atoms, a code may end this part of the mean of 1/2 ||x||^2 above its minimum. The exact code of a
 # nearly flat patch, whose descriptor is far shorter than l1_radius, has as many atoms as dimensions: a tenth of the
 # descriptors of digits took nearly all the time (128 atoms of 3,380 descriptors 33 s, so 0.9 s; 1,024 atoms 165 and
-# 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other. With few atoms there is little to gain.
+# 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other. Up to 100 atoms, the most that a class has in the
+# paper's tables, codes stay exact and dictionaries what they were in docs/RESULTS.md (100 atoms: 4 s, could be 0.7).
 _NEGLIGIBLE, _FEW = 1e-5, 100
 # Dead atoms are looked for once per pass, and in long passes every so many mini-batches.
 _DEAD_CHECK = 50

@@ -150,8 +150,9 @@ def _walk(
 ) -> tuple[int, float, bool, bool]:
     """Walk the path from a = 0 with c = h, which it overwrites; fills the support and (signs, a, inverse).
 
-    Returns the size of the support, lambda, whether the end was reached (or near `enough`), and whether a step had
-    no length: then several things happened at once, and may have been taken in a wrong order.
+    Returns the size of the support, lambda, whether the end was reached (or the objective is within `enough` of its
+    minimum), and whether a step had no length: then several things happened at once, and may have been taken in a
+    wrong order.
     """
     n_atoms, width, real = c.size, support.size, c.dtype.type
     signs, a, inverse = solution
