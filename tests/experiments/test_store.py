@@ -1,6 +1,8 @@
 """The results file: rows in, the same rows out, and nothing lost."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -42,6 +44,22 @@ def test_lines_of_text_and_back(tmp_path):
     assert sorted(found, key=Row.to_json) == sorted(rows, key=Row.to_json)
     assert first.count("class_names") == 2
     assert first.count('"b"') == 1  # the names of the classes only once
+
+
+def test_sweeps_may_begin_one_file_at_the_same_moment(tmp_path):
+    together = Barrier(4)
+
+    def begin(path, seed):
+        together.wait()
+        store = Store(path)
+        store.add(make_row(seed))
+        store.close()
+
+    with ThreadPoolExecutor(4) as sweeps:
+        for number in range(10):
+            path = tmp_path / f"{number}.sqlite"
+            list(sweeps.map(begin, [path] * 4, range(4)))
+            assert {row.seed for row in read_rows(path)} == {0, 1, 2, 3}
 
 
 def test_a_file_of_another_version_is_left_alone(tmp_path):

@@ -19,6 +19,7 @@ from ddlcn.experiments.settings import Settings
 # Raised whenever the meaning of a column changes.
 FORMAT = 1
 _COLUMNS = "key, settings, seed, result"
+_TYPES = "key TEXT PRIMARY KEY, settings TEXT, seed INTEGER, result TEXT"
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,9 @@ class Store:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=60.0)
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            # In this order: another sweep may be making the file, and where its table shows, so does its version.
             tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         except (sqlite3.DatabaseError, OSError) as error:
             raise ValueError(f"{self.path} cannot be used as a results file: {error}; name another") from error
         if tables and version != FORMAT:
@@ -100,7 +102,8 @@ class Store:
             )
         if not tables:
             with self._write() as connection:
-                connection.execute("CREATE TABLE runs (key TEXT PRIMARY KEY, settings TEXT, seed INTEGER, result TEXT)")
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"CREATE TABLE IF NOT EXISTS runs ({_TYPES})")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     def add(self, row: Row) -> None:
