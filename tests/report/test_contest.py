@@ -51,7 +51,30 @@ def test_methods_are_ranked_by_their_accuracy_with_most_images(panel):
 def test_winners(panel):
     assert panel.find_winner(1).method == "SRC"
     assert panel.find_winner(5).method == "ddlcn fast"
-    assert conclude([panel]) == ["ar: most accurate is SRC with 1; ddlcn fast with 5 images per class."]
+
+
+def test_what_is_concluded(panel):
+    """Every method is a point better with every next seed, so the pairs differ by one number and decide nothing."""
+    (sentence,) = conclude([panel])
+    assert sentence.startswith("ar: most accurate is SRC with 1; ddlcn fast with 5 images per class.")
+    assert sentence.endswith("in pairs over seeds: no difference can be seen with 1, 5.")
+
+
+@pytest.mark.parametrize(
+    ("ours", "place"),
+    [((0.90, 0.91, 0.93), "higher"), ((0.70, 0.71, 0.73), "lower"), ((0.70, 0.81, 0.93), "level"), ((0.9,), "")],
+)
+def test_our_place_is_tested_seed_by_seed(ours, place):
+    """SRC is at 80 %; CRC, below it, does not matter, and neither does a weaker one of ours."""
+    scores = {"ddlcn fast": ours, "ddlcn accurate": (0.3,) * len(ours), "SRC": (0.8, 0.8, 0.8), "CRC": (0.2, 0.2, 0.2)}
+    cells, rows = [], []
+    for method, accuracies in scores.items():
+        settings = Settings("ar", 5, method=method)
+        cells.append(Cell("ar", method, settings, 3))
+        rows += [make_row(settings, seed, accuracy, mistakes=[]) for seed, accuracy in enumerate(accuracies)]
+    experiment = Experiment("contest", "Who wins when", "", "contest", "train_per_class", tuple(cells), ())
+    (panel,) = read_panels(fill_grid(experiment, group_by_settings(rows)))
+    assert panel.find_place(5) == place
 
 
 def test_page_and_summary_say_the_same(tmp_path: Path):
@@ -67,6 +90,7 @@ def test_page_and_summary_say_the_same(tmp_path: Path):
     assert "| SRC | 75.0 ± 2.5 | 85.0 ± 2.5 |" in summary
     assert "| FDDL | 30.0 ± 2.5 | over budget |" in summary
     assert "ar: most accurate is SRC with 1" in summary
+    assert "± half its 95 % interval" in summary  # elsewhere on that page it is a standard deviation
 
 
 def test_other_methods_are_not_taken_for_ours(tmp_path: Path):

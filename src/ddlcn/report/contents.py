@@ -23,6 +23,10 @@ from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_
 from ddlcn.report.writing import count
 
 QUICK_BANNER = "Quick look, not the result: a small part of the data, one seed, small dictionaries."
+CONTEST_NOTE = (
+    "Recognised, per cent: mean over seeds ± half its 95 % interval, by training images per class. "
+    "Times with the most of them: one thread, per test image, decoding excluded."
+)
 PREDICTION = (
     "In the paper's form a deeper code belongs to an atom of layer 1 and never sees the descriptor. Max pooling then "
     "lets every deeper entry collapse into a fixed weight of its layer-1 atom: an n-layer network is a one-layer "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ddlcn.report.comparisons import pair
 from ddlcn.report.results import CellResult, Grid
 
 # Lines that stand out in a panel, besides ours: so many of the others, the best.
 N_BEST = 4
+# How our place is put in words.
+_PLACES = {"higher": "higher", "level": "no difference can be seen", "lower": "lower"}
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,24 @@ class Panel:
         ours = [standing for standing in self.standings if standing.is_ours and standing.last is not None]
         return (*ours, *others[:N_BEST])
 
-    def find_winner(self, count: int) -> Standing | None:
-        """The most accurate method with so many images per class."""
+    def find_winner(self, count: int, ours: bool | None = None) -> Standing | None:
+        """The most accurate method with so many images per class: of all, of `ours` only, or of the others only."""
         there = [s for s in self.standings if count in s.points and s.points[count].judged is not None]
+        there = [s for s in there if ours is None or s.is_ours == ours]
         return max(there, key=lambda s: s.points[count].judged.mean, default=None)  # type: ignore[union-attr]
+
+    def find_place(self, count: int) -> str:
+        """Our best method against the best other, seed by seed: "higher", "lower", "level", or "" if untested."""
+        ours, other = self.find_winner(count, ours=True), self.find_winner(count, ours=False)
+        if ours is None or other is None:
+            return ""
+        left, right = other.points[count], ours.points[count]
+        paired = pair(left.rows, right.rows, left.cell.over)
+        if paired is None or paired.difference.n < 2:
+            return ""
+        if not paired.is_seen:
+            return "level"
+        return "higher" if paired.difference.mean > 0 else "lower"
 
 
 def read_panels(grid: Grid) -> list[Panel]:
@@ -74,15 +91,26 @@ def _rank(dataset: str, methods: dict[str, dict[int, CellResult]]) -> Panel:
 
 
 def conclude(panels: Sequence[Panel]) -> list[str]:
-    """Who wins with how many images, in one sentence for each data set."""
+    """Who wins with how many images, and whether ours can be told from the best other; a line for each data set."""
     sentences = []
     for panel in panels:
-        wins: dict[str, list[str]] = {}
-        for count in panel.counts:
-            winner = panel.find_winner(count)
-            if winner is not None:
-                wins.setdefault(winner.method, []).append(str(count))
-        if wins:
-            parts = [f"{method} with {', '.join(counts)}" for method, counts in wins.items()]
-            sentences.append(f"{panel.dataset}: most accurate is {'; '.join(parts)} images per class.")
+        winners = ((count, panel.find_winner(count)) for count in panel.counts)
+        wins = _gather((count, winner.method) for count, winner in winners if winner is not None)
+        if not wins:
+            continue
+        parts = [f"{method} with {counts}" for method, counts in wins.items()]
+        text = f"{panel.dataset}: most accurate is {'; '.join(parts)} images per class."
+        places = _gather((count, panel.find_place(count)) for count in panel.counts)
+        parts = [f"{_PLACES[place]} with {places[place]}" for place in _PLACES if place in places]
+        if parts:
+            text += f" The best of ours against the best other, in pairs over seeds: {'; '.join(parts)}."
+        sentences.append(text)
     return sentences
+
+
+def _gather(pairs: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """{name: "1, 2, 5"}, names in order of appearance."""
+    found: dict[str, list[str]] = {}
+    for count, name in pairs:
+        found.setdefault(name, []).append(str(count))
+    return {name: ", ".join(counts) for name, counts in found.items()}

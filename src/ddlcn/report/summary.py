@@ -47,7 +47,7 @@ def _section(section: Section) -> list[str]:
     if grid.experiment.about:
         lines += [_safe(grid.experiment.about), ""]
     lines += [f"- {_safe(sentence)}" for sentence in conclude(section.panels)]
-    lines += [""] if section.panels else []
+    lines += ["", words.CONTEST_NOTE, ""] if section.panels else []
     for panel in section.panels:
         lines += _contest(panel)
     if grid.results and not section.panels:
