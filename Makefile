@@ -21,6 +21,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python .ci/audit.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
@@ -50,4 +52,4 @@ endif
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -51,7 +51,7 @@ def make_random_faces(faces: Faces, per_person: int = 32, n_components: int = 50
 def compare_ksvd(
     X: Array, y: Array, *, atoms_per_class: int = 15, n_nonzero: int = 30, n_iter: int = 10, repeats: int = 3
 ) -> list[Row]:
-    """Rows for K-SVD of X (n, m), rows of length one, from a start by class, and for coding X over what was learned."""
+    """Rows for K-SVD of X (n, m), rows of unit norm, from a start by class, and for coding X over what was learned."""
     seeds = np.random.SeedSequence(0).spawn(int(y.max()) + 1)
     start, _ = start_by_class(X, y, atoms_per_class, n_nonzero, 5, seeds)
     n_nonzero = min(n_nonzero, len(start))
@@ -176,7 +176,7 @@ def compare_objectives(what: str, left: dict[str, float], label: str, rival: str
 def compare_src(X: Array, y: Array, *, alpha: float = 0.005, n_test: int = 100, repeats: int = 3) -> list[Row]:
     """Rows for SRC of the last `n_test` images over the others: against `dictlearn`, by pursuit, and DICTOL, by FISTA.
 
-    X (n, m), rows of length one, shuffled. `dictlearn` codes by pursuit, with a tenth as many entries as dimensions,
+    X (n, m), rows of unit norm, shuffled. `dictlearn` codes by pursuit, with a tenth as many entries as dimensions,
     and is held against ours by pursuit, with as many; DICTOL solves the lasso, with 100 steps of FISTA, and is held
     against ours, time and objective.
     """

@@ -2,7 +2,7 @@
 
     python -m benchmarks.depth             # table, and docs/figures/depth-time.svg, docs/figures/depth-length.svg
 
-The settings are those of `ddlcn reproduce depth` on Caltech 101; the accuracies are read from docs/results.jsonl, the
+The settings are those of `ddlcn reproduce depth` on Caltech 101; the accuracies are read from docs/results, the
 times are measured here, all in one run, in turns, by one thread, on descriptors that are at hand. Bar: the
 micro-dictionary (one atom per class and a residual layer) codes at least twice as fast as the smallest dictionary of
 one layer that recognises as well.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ from rich.table import Table
 
 from benchmarks.data import CHECKOUT, point_to_shared_data
 from benchmarks.timing import Bar, time_in_turns
+from ddlcn.blocks import Encoding
 from ddlcn.datasets import Dataset, load_dataset
-from ddlcn.dictionaries import learn_layer1, learn_residual_layers, resolve_deep_atoms
+from ddlcn.descriptors import Descriptors, keep_descriptors
 from ddlcn.experiments.catalogue import Cell, load_experiment
-from ddlcn.experiments.measure import make_network
-from ddlcn.experiments.run import L1_RADIUS
+from ddlcn.experiments.run import make_classifier, make_features
 from ddlcn.experiments.store import Row, read_rows
-from ddlcn.features import DenseSIFT, Descriptors, describe_by_class, sample_descriptors
-from ddlcn.network import TOL, Network
+from ddlcn.images import NamedImage
+from ddlcn.learning import Seeds, TrainingImages, learn_branch
 
 # Images per class that dictionaries are learned from here: time does not depend on how good they are.
 LEARNED_FROM = 4
@@ -68,27 +68,19 @@ def cells_to_measure() -> list[Cell]:
     ]  # fmt: skip
 
 
-def build(cell: Cell, data: Dataset, features: DenseSIFT) -> Network:
-    """The network of a cell, its descriptors at hand; dictionaries from a few images of every class."""
-    settings = cell.settings
-    chosen = np.concatenate([np.flatnonzero(data.labels == c)[:LEARNED_FROM] for c in range(len(data.class_names))])
-    named = [(data.image_names[i], data.images[i]) for i in chosen]
-    seeds = np.random.SeedSequence(0).spawn(4)
-    by_class = describe_by_class(features, named, data.labels[chosen], None, seeds[0])
-    layer1 = learn_layer1(by_class, settings.atoms_per_class, L1_RADIUS, seeds[1])
-    layers = [layer1]
-    if settings.n_layers > 1:
-        n = settings.n_layers
-        sizes = resolve_deep_atoms(settings.deep_atoms or "auto", n, len(layer1), settings.depth)
-        sample = sample_descriptors(features, named, seeds[2])
-        how = ((settings.beta,) * n, (settings.n_neighbors,) * n, TOL, L1_RADIUS, seeds[3])
-        layers += learn_residual_layers(layer1, sample, sizes, *how)
-    return make_network(settings, layers, AtHand())  # type: ignore[arg-type]
+def build(cell: Cell, data: Dataset) -> Encoding:
+    """The forward pass of a cell, its descriptors at hand; dictionaries from a few images of every class."""
+    classes = np.arange(len(data.class_names))
+    chosen = np.concatenate([np.flatnonzero(data.labels == c)[:LEARNED_FROM] for c in classes])
+    items = keep_descriptors([NamedImage(data.image_names[i], data.images[i]) for i in chosen])
+    (config,) = make_classifier(cell.settings, seed=0).configure().branches
+    branch = learn_branch(config, TrainingImages(items, data.labels[chosen], classes), Seeds.spawn(0))
+    return Encoding([replace(branch, descriptors=AtHand(), _blocks=[])], [1.0])
 
 
 def find_accuracy(cell: Cell, rows: Sequence[Row]) -> float | None:
     """Mean over classes, over the seeds that were run; per cent."""
-    found = [row.mean_over_classes for row in rows if row.settings == cell.settings and row.mean_over_classes]
+    found = [row.balanced_accuracy for row in rows if row.settings == cell.settings and row.balanced_accuracy]
     return 100.0 * float(np.mean(found)) if found else None
 
 
@@ -96,17 +88,16 @@ def measure(rows: Sequence[Row], repeats: int) -> list[Cost]:
     """The cost of every cell."""
     data = load_dataset("caltech101")
     cells = cells_to_measure()
-    settings = cells[0].settings
-    features = DenseSIFT(settings.patch_size[0], settings.step, settings.max_side)
+    features = make_features(cells[0].settings)
     spread = np.linspace(0, len(data.labels) - 1, TIMED_IMAGES).astype(int)
-    described = [("", features.describe(data.images[i])) for i in spread]
-    networks = {f"{cell.row}, {cell.column}": build(cell, data, features) for cell in cells}
-    pooled = {label: network.transform(described, n_jobs=1) for label, network in networks.items()}
+    described = [NamedImage(data.image_names[i], features.describe(data.images[i])) for i in spread]
+    encodings = {f"{cell.row}, {cell.column}": build(cell, data) for cell in cells}
+    pooled = {label: encoding.transform(described, n_jobs=1) for label, encoding in encodings.items()}
 
-    def coding(network: Network) -> Any:
-        return lambda: network.transform(described, n_jobs=1)
+    def coding(encoding: Encoding) -> Any:
+        return lambda: encoding.transform(described, n_jobs=1)
 
-    seconds = time_in_turns({label: coding(network) for label, network in networks.items()}, repeats)
+    seconds = time_in_turns({label: coding(encoding) for label, encoding in encodings.items()}, repeats)
     costs = []
     for cell, (label, F) in zip(cells, pooled.items(), strict=True):
         # In one layer the half for negative codes is empty: it is not counted.
@@ -123,7 +114,7 @@ def judge(costs: Sequence[Cost]) -> tuple[str, bool]:
     micro = next(cost for cost in costs if cost.atoms_per_class == 1 and cost.n_layers == 2)
     plain = [cost for cost in costs if cost.n_layers == 1 and cost.accuracy is not None]
     if micro.accuracy is None or not plain:
-        return "the accuracies are not in docs/results.jsonl: run `ddlcn reproduce depth`", False
+        return "the accuracies are not in docs/results: run `ddlcn reproduce depth`", False
     as_good = [cost for cost in plain if cost.accuracy is not None and cost.accuracy >= micro.accuracy]
     rival = (
         min(as_good, key=lambda cost: cost.atoms_per_class) if as_good else max(plain, key=lambda c: c.accuracy or 0)
@@ -174,7 +165,7 @@ def draw(costs: Sequence[Cost], what: str, name: str, path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.depth", description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=Path, default=CHECKOUT / "docs" / "results.jsonl", help="where accuracies are")
+    parser.add_argument("--rows", type=Path, default=CHECKOUT / "docs" / "results", help="where accuracies are")
     parser.add_argument("--figures", type=Path, default=CHECKOUT / "docs" / "figures", help="folder for the figures")
     parser.add_argument("--repeats", type=int, default=5, help="rounds, of which the best counts (5)")
     chosen = parser.parse_args(arguments)

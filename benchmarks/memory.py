@@ -24,13 +24,14 @@ from rich.console import Console
 
 from benchmarks.data import point_to_shared_data
 from ddlcn import DenseSIFT
+from ddlcn.blocks import Encoding, SingleBranch, make_augmented_block
 from ddlcn.datasets import data_root
-from ddlcn.features import name_images
-from ddlcn.network import Network
+from ddlcn.images import name_images
 
 Array = NDArray[Any]
 N_ATOMS = 3030  # 30 for each of 101 classes
 COUNTS = (1000, 2000)
+PYRAMID = (1, 2, 4)
 BOUND = 1e9  # bytes
 GROWTH_BOUND = 50e6  # bytes
 
@@ -54,13 +55,13 @@ def measure_in_fresh_process(
 
 def measure(atoms: Array, images: Sequence[Any], n_neighbors: int | None, beta: float, n_jobs: int | None) -> MemoryUse:
     """Memory that one `transform` takes, in this process."""
-    how = ("augment", None, DenseSIFT(), [beta], [n_neighbors], (1, 2, 4), 1.0, "auto")
-    network = Network([atoms], *how)
+    block = make_augmented_block([atoms], [beta], [n_neighbors], PYRAMID)
+    encoding = Encoding([SingleBranch(DenseSIFT(), block, PYRAMID)], [1.0])
     named = list(name_images(images))
-    network.transform(named[:1], n_jobs)  # loads the compiled kernels, which is not what is asked for
+    encoding.transform(named[:1], n_jobs)  # loads the compiled kernels, which is not what is asked for
     forget_peak()
     before = memory_now()
-    features = network.transform(named, n_jobs)
+    features = encoding.transform(named, n_jobs)
     output = features.data.nbytes + features.indices.nbytes + features.indptr.nbytes
     return MemoryUse(output, memory_peak() - before - output)
 

@@ -1,7 +1,7 @@
 """Do `dictlearn`'s and DICTOL's classifiers reach what was published? On the faces of `ddlcn reproduce baselines`.
 
 Run: python -m benchmarks.published [--seeds 1]. Extended Yale B, 32 per person, random faces of 504 numbers: the splits
-of the rows in docs/results.jsonl, and ours in the same run. Both packages get the sizes, entries and iterations of our
+of the rows in docs/results, and ours in the same run. Both packages get the sizes, entries and iterations of our
 defaults. D-KSVD and LC-KSVD have the weights that `ddlcn.baselines.ksvd` explains, and `dictlearn`'s own, 1.
 `dictlearn` holds codes of LC-KSVD to as many entries as a class has atoms (see `benchmarks.baselines`).
 """
@@ -31,7 +31,7 @@ from ddlcn.experiments.protocol import draw_split
 from ddlcn.experiments.settings import Settings
 
 Array = NDArray[Any]
-# Training vectors (rows of length one, class by class), their classes, test vectors; the classes of those.
+# Training vectors (rows of unit norm, class by class), their classes, test vectors; the classes of those.
 Recognise = Callable[[Array, Array, Array], Array]
 PER_PERSON, ATOMS, ENTRIES, N_COMPONENTS = 32, 15, 30, 504
 PUBLISHED = {"SRC": 97.2, "D-KSVD": 94.1, "LC-KSVD2": 95.0, "FDDL": 90.0, "DL-COPAR": 86.5, "LRSDL": None}
@@ -111,13 +111,13 @@ def main() -> None:
         train = train[np.argsort(data.labels[train], kind="stable")]
         vectors = make_input("random", seed, 1, n_components=N_COMPONENTS).fit(images[train])
         X, T = (normalize(vectors.transform(images[chosen])) for chosen in (train, split.test))
-        y, truth = data.labels[train], data.labels[split.test]
+        y, y_true = data.labels[train], data.labels[split.test]
         for name, whose, recognise in list_contenders(len(data.class_names), seed):
             if arguments.only and not name.startswith(arguments.only):
                 continue
             begin = clock()
             with threadpool_limits(1):
-                accuracy = 100 * float(np.mean(recognise(X, y, T) == truth))
+                accuracy = 100 * float(np.mean(recognise(X, y, T) == y_true))
             print(
                 f"seed {seed}: {name:9} {whose:23} {accuracy:6.2f} % (published {PUBLISHED[name] or 'none'}), "
                 f"{clock() - begin:6.1f} s to learn and to recognise {len(T):,}",

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.data import point_to_shared_data
 from ddlcn import DDLCNClassifier
 from ddlcn.datasets import load_dataset
-from ddlcn.evaluation import evaluate
+from ddlcn.workflows.evaluate import evaluate
 
 N_KNOWN, N_TRAIN, N_TEST = 51, 15, 15
 
@@ -40,7 +40,7 @@ def main() -> None:
         found = evaluate(model, [data.images[i] for i in test], names[test])
         of_known, of_unknown = (100 * (share or 0.0) for share in found.rejected)
         print(
-            f"seed {seed}: accuracy {100 * found.findings.accuracy:.1f} %, area {found.area_for_unknown:.3f}, "
+            f"seed {seed}: accuracy {100 * found.result.accuracy:.1f} %, area {found.area_for_unknown:.3f}, "
             f"calibration error {found.calibration_error:.3f}; rejected {of_known:.1f} % of known, "
             f"{of_unknown:.1f} % of unknown",
             flush=True,

@@ -21,6 +21,9 @@ from sklearn.datasets import load_digits
 
 from ddlcn import DDLCNClassifier
 
+# Tests may import onnxruntime before ddlcn does, which would turn its telemetry off.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
 REQUIRED = os.environ.get("DDLCN_REQUIRE_DATA") == "1"
 
 

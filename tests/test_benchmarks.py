@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,11 @@ if str(CHECKOUT) not in sys.path:  # benchmarks/ is not installed, it is run fro
     sys.path.insert(0, str(CHECKOUT))
 
 from benchmarks import baselines, data, depth, encoding, learning, memory, recognition, sift, timing  # noqa: E402
-from ddlcn import encode  # noqa: E402
+from ddlcn import DDLCNClassifier, encode  # noqa: E402
+from ddlcn.blocks import Encoding  # noqa: E402
+from ddlcn.datasets import load_dataset  # noqa: E402
+from ddlcn.experiments.run import make_features  # noqa: E402
+from ddlcn.images import NamedImage  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +224,20 @@ def test_what_is_measured_is_in_the_table():
     assert {cell.settings.n_layers for cell in cells} == {1, 2}
 
 
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_descriptors_at_hand_give_the_features_of_the_images(digit_folder, n_layers):
+    digits = load_dataset(digit_folder)
+    cell = next(cell for cell in depth.cells_to_measure() if cell.settings.n_layers == n_layers)
+    items = [NamedImage("", image) for image in digits.images[:3]]
+    sift = make_features(cell.settings)
+    at_hand = [NamedImage("", sift.describe(item.image)) for item in items]
+    encoding = depth.build(cell, digits)
+    features = encoding.transform(at_hand, n_jobs=1)
+    whole = Encoding([replace(encoding.branches[0], descriptors=sift, _blocks=[])], [1.0])
+    np.testing.assert_array_equal(features.toarray(), whole.transform(items, n_jobs=1).toarray())
+    assert features.nnz > 0
+
+
 @pytest.fixture(scope="module")
 def random_faces():
     faces = data.synthetic_faces(n_people=4, n_lights=12, shape=(32, 28))
@@ -256,3 +276,17 @@ def test_the_lasso_of_the_benchmark_is_ours(random_faces):
     codes[0, 0] = 1.0
     expected = 0.5 * np.sum((X[0] - X[3]) ** 2) + 1.0 + 0.1
     assert baselines.evaluate_lasso(X[:3], X[3:], codes, 0.1) == pytest.approx(expected)
+
+
+def test_one_face_takes_no_longer_than_the_docs_say():
+    """Five times the milliseconds of the docs, one thread, one image at a time: machines differ, and are busy."""
+    text = (CHECKOUT / "docs" / "measurements.md").read_text()
+    (most,) = re.findall(r"faces \d+ to (\d+) ms\s+an image", text)
+    faces = data.synthetic_faces(n_people=3, n_lights=8)
+    model = DDLCNClassifier.preset("fast", n_jobs=1, random_state=0).fit(faces.images, faces.people)
+    seconds = []
+    for image in faces.images:
+        begin = time.perf_counter()
+        model.predict([image])
+        seconds.append(time.perf_counter() - begin)
+    assert 1000 * np.median(seconds) < 5 * int(most)

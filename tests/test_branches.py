@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,8 +14,10 @@ import pytest
 from PIL import Image
 
 from ddlcn import DDLCNClassifier, DenseSIFT, Descriptors, load_model
-from ddlcn.branches import Together, connect, find_atom
-from ddlcn.model_file import ModelFileError, describe_model
+from ddlcn.blocks import Encoding, find_atom
+from ddlcn.images import NamedImage
+from ddlcn.persistence.model_file import ModelFileError, describe_model
+from ddlcn.workflows.update import expand, update
 
 
 class Noise:
@@ -37,20 +40,20 @@ TWO = [DenseSIFT(patch_size=8, step=6), DenseSIFT(patch_size=16, step=4)]
 @pytest.fixture(scope="module")
 def fitted(stripes):
     images, labels = stripes
-    return small(TWO, tangents=2).fit(images[:30], labels[:30])
+    return small(TWO, first_order=2).fit(images[:30], labels[:30])
 
 
 def test_the_feature_is_those_of_the_branches_weighted(fitted, stripes):
     images, labels = stripes
     joined = fitted.transform(images[30:36]).toarray()
     start = 0
-    for features, share in zip(TWO, fitted.shares_, strict=True):
-        own = small(features, tangents=2).fit(images[:30], labels[:30]).transform(images[30:36]).toarray()
+    for features, share in zip(TWO, fitted.branch_weights_, strict=True):
+        own = small(features, first_order=2).fit(images[:30], labels[:30]).transform(images[30:36]).toarray()
         np.testing.assert_allclose(joined[:, start : start + own.shape[1]], np.sqrt(share) * own, atol=1e-6)
         start += own.shape[1]
     assert start == joined.shape[1]
     assert np.linalg.norm(joined, axis=1) == pytest.approx(1, abs=1e-5)
-    assert sum(fitted.shares_) == pytest.approx(1)
+    assert sum(fitted.branch_weights_) == pytest.approx(1)
 
 
 def test_images_in_a_stream_give_what_images_at_once_give(fitted, stripes):
@@ -63,10 +66,10 @@ class Watched(DenseSIFT):
 
     seen: ClassVar[list[str]] = []
 
-    def describe(self, image, name="image"):
+    def extract(self, image, name="image"):
         self.seen.append(threading.current_thread().name)
         time.sleep(0.002)  # so that no thread gets to do all the work
-        return super().describe(image, name)
+        return super().extract(image, name)
 
 
 def test_every_branch_uses_all_threads(stripes):
@@ -78,23 +81,23 @@ def test_every_branch_uses_all_threads(stripes):
 
 
 def test_a_branch_without_a_share_is_not_asked(fitted, stripes):
-    class Silent:
-        n_columns = 5
-
-        def features_of_batch(self, batch):
+    class Silent(DenseSIFT):
+        def extract(self, image, name="image"):
             raise AssertionError("asked")
 
-    image = ("image", stripes[0][30])
-    network = connect(fitted.branches_, fitted._settings, fitted.shares_).networks[0]
-    joined = Together([network, Silent()], (1.0, 0.0)).transform([image], 1).toarray()
-    np.testing.assert_array_equal(joined[:, :-5], network.transform([image], 1).toarray())
-    assert not joined[:, -5:].any()
+    items = [NamedImage("image", stripes[0][30])]
+    first, second = fitted.branches_
+    silent = replace(second, descriptors=Silent())
+    joined = Encoding([first, silent], (1.0, 0.0)).transform(items, 1).toarray()
+    alone = Encoding([first], (1.0,)).transform(items, 1).toarray()
+    np.testing.assert_array_equal(joined[:, : alone.shape[1]], alone)
+    assert not joined[:, alone.shape[1] :].any()
 
 
 def test_descriptors_that_say_nothing_get_no_share(stripes):
     images, labels = stripes
     model = small([DenseSIFT(patch_size=8, step=6), Noise()]).fit(images[:30], labels[:30])
-    assert model.shares_[0] >= 0.5
+    assert model.branch_weights_[0] >= 0.5
     assert model.score(images[30:], labels[30:]) > 0.9
 
 
@@ -120,42 +123,40 @@ def test_it_survives_a_file_a_pickle_and_more_images(fitted, stripes, tmp_path):
     fitted.save(tmp_path / "m.ddlcn")
     for model in (load_model(tmp_path / "m.ddlcn"), pickle.loads(pickle.dumps(fitted))):
         np.testing.assert_array_equal(model.decision_function(images[30:40]), wanted)
-        assert model.shares_ == fitted.shares_
+        assert model.branch_weights_ == fitted.branch_weights_
         np.testing.assert_array_equal(model.atom_labels_, fitted.atom_labels_)
-    kept = load_model(tmp_path / "m.ddlcn").keep_features(images[:30], labels[:30])
-    more = kept.add_images(images[30:45], labels[30:45])
+    small(TWO, first_order=2, keep_features=True).fit(images[:30], labels[:30]).save(tmp_path / "kept.ddlcn")
+    more = update(load_model(tmp_path / "kept.ddlcn"), images[30:45], labels[30:45])
     assert more.score(images[45:], labels[45:]) > 0.8
 
 
 def test_new_classes_get_atoms_in_every_branch(fitted, stripes):
-    from ddlcn.growing import grow
-
     images, labels = stripes
     labels = labels.copy()
     labels[:9:3] = "new"
-    grown = grow(fitted, images[:30], labels[:30])
-    for before, after in zip(fitted.branches_, grown.branches_, strict=True):
+    expanded = expand(fitted, images[:30], labels[:30])
+    for before, after in zip(fitted.branches_, expanded.branches_, strict=True):
         assert len(after.dictionaries[0]) == len(before.dictionaries[0]) + 3
         assert (after.atom_labels[-3:] == "new").all()
-    assert len(grown.predict(images[30:])) == 30
+    assert len(expanded.predict(images[30:])) == 30
 
 
 def test_each_kind_may_have_parameters_of_its_own(stripes, tmp_path):
     images, labels = stripes
     changes = [{}, {"n_layers": 2, "depth": "residual", "deep_atoms": (4,), "pool_power": 0.5, "atoms_per_class": 2}]
-    model = small(TWO, per_features=changes).fit(images[:30], labels[:30])
+    pairs = [TWO[0], (TWO[1], changes[1])]
+    model = small(pairs).fit(images[:30], labels[:30])
     alone = small(TWO[1], **changes[1]).fit(images[:30], labels[:30])
     own = model.transform(images[30:33]).toarray()[:, -alone.coef_.shape[1] :]
-    wanted = np.sqrt(model.shares_[1]) * alone.transform(images[30:33]).toarray()
+    wanted = np.sqrt(model.branch_weights_[1]) * alone.transform(images[30:33]).toarray()
     np.testing.assert_allclose(own, wanted, atol=1e-6)
     assert [len(atoms) for atoms in model.dictionaries_] == [9, 6, 4]
     model.save(tmp_path / "m.ddlcn")
     loaded = load_model(tmp_path / "m.ddlcn")
     np.testing.assert_array_equal(loaded.decision_function(images[30:]), model.decision_function(images[30:]))
-    assert loaded.per_features == changes
-    for wrong, message in (([{}], "a list of 2 dicts"), ([{}, {"C": 3.0}], "per_features has 'C'")):
-        with pytest.raises(ValueError, match=message):
-            small(TWO, per_features=wrong).fit(images, labels)
+    assert loaded.features[1][1] == changes[1]
+    with pytest.raises(ValueError, match="have 'C': only n_layers"):
+        small([TWO[0], (TWO[1], {"C": 3.0})]).fit(images, labels)
 
 
 def test_an_empty_list_is_refused(stripes):
@@ -179,7 +180,7 @@ def colours():
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
     pytest.importorskip("onnxruntime")
-    from tests.features.pretrained.tiny import write_tiny
+    from tests.descriptors.pretrained.tiny import write_tiny
 
     return write_tiny(tmp_path_factory.mktemp("net") / "tiny.onnx")
 
@@ -202,7 +203,7 @@ def test_colours_are_told_apart_and_the_decision_is_split(model, colours):
 
 def test_the_whole_image_has_two_thirds_of_the_weight(model, colours):
     F = model.transform(colours[0][:3]).toarray()
-    n = model.branches_[0].features.n_responses_
+    n = model.branches_[0].descriptors.n_responses_
     np.testing.assert_allclose(np.linalg.norm(F[:, -n:], axis=1) ** 2, 2 / 3, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(F, axis=1), 1, atol=1e-5)
 
@@ -210,7 +211,7 @@ def test_the_whole_image_has_two_thirds_of_the_weight(model, colours):
 def test_with_a_single_image_per_class_the_whole_counts_more(network, colours, tmp_path):
     images, labels = colours
     model = small(f"onnx:{network}").fit(images[:2], labels[:2])
-    n = model.branches_[0].features.n_responses_
+    n = model.branches_[0].descriptors.n_responses_
     model.save(tmp_path / "m.ddlcn")
     for each in (model, load_model(tmp_path / "m.ddlcn")):
         F = each.transform(images[:3]).toarray()
@@ -219,8 +220,8 @@ def test_with_a_single_image_per_class_the_whole_counts_more(network, colours, t
 
 def test_the_model_file_names_the_network_and_refuses_another(model, network, colours, tmp_path):
     model.save(tmp_path / "m.ddlcn")
-    told = describe_model(tmp_path / "m.ddlcn")["network"]
-    sha256 = model.branches_[0].features._open()[0].sha256
+    told = describe_model(tmp_path / "m.ddlcn")["backbone"]
+    sha256 = model.branches_[0].descriptors._open()[0].sha256
     assert told == f"tiny.onnx, sha256 {sha256}"
     loaded = load_model(tmp_path / "m.ddlcn")
     np.testing.assert_array_equal(loaded.decision_function(colours[0]), model.decision_function(colours[0]))
@@ -228,10 +229,10 @@ def test_the_model_file_names_the_network_and_refuses_another(model, network, co
     content, wanted = network.read_bytes(), model.predict(colours[0])
     try:
         network.write_bytes(content + b"\xf2\x07\x00")  # an unknown, empty field: still a network
-        with pytest.raises(ModelFileError, match=r"another network 'tiny.onnx': sha256 .*here is"):
+        with pytest.raises(ModelFileError, match=r"another backbone 'tiny.onnx': sha256 .*here is"):
             load_model(tmp_path / "m.ddlcn")
         network.unlink()
-        with pytest.raises(ModelFileError, match=r"needs the network 'tiny.onnx' .*beside the model"):
+        with pytest.raises(ModelFileError, match=r"needs the backbone 'tiny.onnx' .*beside the model"):
             load_model(tmp_path / "m.ddlcn")
         (tmp_path / "tiny.onnx").write_bytes(content)  # beside the model it is found
         moved = load_model(tmp_path / "m.ddlcn")
@@ -241,10 +242,10 @@ def test_the_model_file_names_the_network_and_refuses_another(model, network, co
 
 
 def test_patches_can_be_kept_and_shown(model, colours):
-    from ddlcn.pages.explanation import explain_image
+    from ddlcn.web.explanation import explain_image
 
     images, labels = colours
-    with_patches = pickle.loads(pickle.dumps(model)).keep_patches(images[:12], labels[:12])
+    with_patches = small(model.features, keep_patches=True).fit(images[:12], labels[:12])
     shown = explain_image(with_patches, Image.fromarray(images[20]))
     assert all(atom["patch"] and atom["near"] and not atom["glyph"] for atom in shown["sides"][0]["atoms"])
 
@@ -253,11 +254,11 @@ def test_together_with_sift(network, colours, tmp_path):
     images, labels = colours
     model = small([DenseSIFT(min_side=40), f"onnx:{network}"]).fit(images[:12], labels[:12])
     assert model.score(images[12:], labels[12:]) == 1.0  # SIFT is blind to colours
-    assert model.shares_[1] >= 0.5
+    assert model.branch_weights_[1] >= 0.5
     model.save(tmp_path / "both.ddlcn")
     np.testing.assert_array_equal(load_model(tmp_path / "both.ddlcn").predict(images), model.predict(images))
     with pytest.raises(ValueError, match="one kind of descriptor only"):
-        model.keep_patches(images, labels)
+        small(model.features, keep_patches=True).fit(images[:12], labels[:12])
 
 
 def test_a_torch_module_works_and_cannot_be_put_into_a_file(colours, tmp_path):
@@ -275,7 +276,7 @@ def test_a_torch_module_works_and_cannot_be_put_into_a_file(colours, tmp_path):
 def test_the_packaged_network_recognises_photographs(data_root):
     """Five classes of Caltech 101, five pictures each: SIFT cannot do this."""
     from ddlcn.datasets import load_dataset
-    from ddlcn.features.pretrained import has_networks
+    from ddlcn.descriptors.pretrained import has_networks
 
     if not has_networks():
         pytest.skip("ddlcn[cnn] is not installed")
@@ -290,4 +291,4 @@ def test_the_packaged_network_recognises_photographs(data_root):
     model = DDLCNClassifier.preset("fast", features="cnn", random_state=0)
     model.fit([data.images[i] for i in train], y[train])
     assert model.score([data.images[i] for i in test], y[test]) >= 0.96
-    assert Path(str(model.branches_[0].features.network)).name == "efficientnet-lite0"
+    assert Path(str(model.branches_[0].descriptors.network)).name == "efficientnet-lite0"

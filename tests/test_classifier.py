@@ -95,12 +95,12 @@ def test_any_residual_depth(split, n_layers):
 
 
 @pytest.mark.parametrize("depth", ["augment", "residual"])
-def test_tangents_stand_beside_the_layers(split, depth):
-    without, model = (small(depth=depth, tangents=n).fit(split[0], split[1]) for n in (0, 10))
-    assert without.tangents_ is None
+def test_first_order_stands_beside_the_layers(split, depth):
+    without, model = (small(depth=depth, first_order=n).fit(split[0], split[1]) for n in (0, 10))
+    assert without.first_order_ is None
     F, G = without.transform(split[2]).toarray(), model.transform(split[2]).toarray()
     np.testing.assert_allclose(G[:, : F.shape[1]], F / np.sqrt(2), atol=1e-6)
-    assert G.shape[1] - F.shape[1] == 21 * model.tangents_.means.size
+    assert G.shape[1] - F.shape[1] == 21 * model.first_order_.means.size
     np.testing.assert_allclose(np.linalg.norm(G, axis=1), 1.0, atol=1e-5)
     assert model.score(split[2], split[3]) >= 0.9
 
@@ -119,11 +119,12 @@ def test_same_seed_same_residual_model_whatever_the_threads(split):
 
 
 def test_features_too_long_to_hold_are_streamed(split, monkeypatch):
-    held = small(depth="residual").fit(split[0], split[1])
+    held = small(depth="residual", keep_features=True).fit(split[0], split[1])
     monkeypatch.setattr(route, "HELD_BYTES", 10_000)
     monkeypatch.setattr(route, "BLOCK_BYTES", 5_000)
-    streamed = small(depth="residual").fit(split[0], split[1])
-    assert (held.coef_.dtype, streamed.coef_.dtype) == (np.float64, np.float32)  # so it was streamed
+    streamed = small(depth="residual", keep_features=True).fit(split[0], split[1])
+    assert (held.kept_ is None, streamed.kept_ is None) == (False, True)  # so it was streamed
+    assert streamed.coef_.dtype == held.coef_.dtype == np.float32
     np.testing.assert_allclose(streamed.decision_function(split[2]), held.decision_function(split[2]), atol=1e-5)
     np.testing.assert_allclose(streamed.predict_proba(split[2]), held.predict_proba(split[2]), atol=1e-4)
 
@@ -288,7 +289,7 @@ def test_any_object_that_transforms_images_into_descriptors(split):
         ({"deep_atoms": "many"}, "deep_atoms"),
         ({"depth": "bottomless"}, "depth"),
         ({"atoms_per_class": "many"}, "atoms_per_class"),
-        ({"tangents": -1}, "tangents"),
+        ({"first_order": -1}, "first_order"),
         ({"layer_weights": (1.0, 1.0)}, "residual"),
         ({"depth": "residual", "layer_weights": (1.0,)}, "layer_weights has 1 values for 2 layers"),
         ({"depth": "residual", "layer_weights": 2.0}, "one number per layer"),
@@ -304,7 +305,6 @@ def test_any_object_that_transforms_images_into_descriptors(split):
         ({"features": 7}, "features"),
         ({"C": 0}, "C must"),
         ({"svm": "svmlight"}, "svm"),
-        ({"engine": "steam"}, "engine"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"random_state": -1}, "random_state"),
         ({"random_state": "today"}, "random_state"),
@@ -346,7 +346,7 @@ def test_a_missing_file_is_named(fitted, tmp_path):
 
 def test_features_of_another_width_are_refused(split):
     model = small(features=Pixels()).fit(split[0], split[1])
-    model.branches_[0].features = DenseSIFT()
+    model.branches_[0].descriptors = DenseSIFT()
     with pytest.raises(ValueError, match="width"):
         pickle.loads(pickle.dumps(model)).predict(split[2])
 
@@ -365,7 +365,7 @@ def test_images_of_no_class_are_rejected_on_request(stripes):
     """Trained on two kinds of stripes, the third kind is unknown, and so is noise."""
     images, labels = stripes
     known = labels != "aslant"
-    model = DDLCNClassifier(2, 3, random_state=0).fit(images[known][:28], labels[known][:28])
+    model = DDLCNClassifier(n_layers=2, atoms_per_class=3, random_state=0).fit(images[known][:28], labels[known][:28])
     own = model.predict(images[known][28:], reject=True)
     assert np.mean(own == labels[known][28:]) > 0.7
     noise = np.random.default_rng(0).random((20, 32, 32))

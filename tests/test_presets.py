@@ -48,8 +48,17 @@ def test_maps_of_networks_have_parameters_of_their_own(name):
     assert {**get_preset(name, features=ConvMap()), "features": "cnn"} == alone
     both = get_preset(name, features=[DenseSIFT(patch_size=20), "cnn"])
     assert both["n_layers"] == 1
-    assert both["per_features"][0]["deep_atoms"] == get_preset(name)["deep_atoms"]
-    assert both["per_features"][1] == {}
+    (_, own), second = both["features"]
+    assert own["deep_atoms"] == get_preset(name)["deep_atoms"]
+    assert second == "cnn"
+
+
+@pytest.mark.parametrize("name", ["fast", "accurate"])
+def test_changes_reach_every_kind_of_descriptor(name):
+    model = DDLCNClassifier.preset(name, features=["sift", "cnn"], n_neighbors=7, beta=0.3)
+    for branch in model.configure().branches:
+        assert set(branch.n_neighbors) == {7}
+        assert set(branch.beta) == {0.3}
 
 
 def test_presets_do_not_share_objects():
@@ -65,9 +74,9 @@ def test_an_unknown_name():
 @pytest.mark.parametrize("name", ["paper", "fast", "accurate"])
 @pytest.mark.parametrize("n_layers", [1, 2, 4])
 def test_another_number_of_layers(name, n_layers):
-    model = DDLCNClassifier(**get_preset(name, n_layers))
-    settings = model._check_parameters()
-    assert model.n_layers == n_layers
+    model = DDLCNClassifier.preset(name, n_layers=n_layers)
+    (branch,) = model.configure().branches
+    assert branch.n_layers == n_layers
     if name != "paper" and n_layers > 1:
-        assert len(model.deep_atoms) == n_layers - 1
-        assert settings["layer_weights"] == (0.0, *[1.0] * (n_layers - 1))
+        assert len(branch.deep_atoms) == n_layers - 1
+        assert branch.layer_weights == (0.0, *[1.0] * (n_layers - 1))

@@ -91,6 +91,15 @@ def test_the_commands_exist():
     assert {"demo", "test", "bench"} <= named <= targets
 
 
+def test_short_and_with_pictures():
+    assert len(README.split()) <= 900
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert len(pictures) >= 3
+    for picture in pictures:
+        assert (ROOT / picture).stat().st_size < 120_000, picture
+        assert Image.open(ROOT / picture).width <= 1000, picture
+
+
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (ROOT / target).exists(), target

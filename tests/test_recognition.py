@@ -1,4 +1,4 @@
-"""The whole method on real data: the accuracies that the README promises."""
+"""The whole method on real data: the accuracies that docs/measurements.md promises."""
 
 from __future__ import annotations
 

@@ -11,30 +11,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ddlcn.classifier import DDLCNClassifier
+    from ddlcn.classifier import DDLCNClassifier, load_model
     from ddlcn.coding import encode, reconstruct
     from ddlcn.datasets import load_folder
+    from ddlcn.descriptors import ConvMap, DenseSIFT, Descriptors
     from ddlcn.dictionaries import learn_dictionary
-    from ddlcn.features import ConvMap, DenseSIFT, Descriptors
-    from ddlcn.model_file import load_model
+    from ddlcn.encoder import DDLCNEncoder
 
 __version__ = "0.1.0"
 
 _HOME = {
     "DDLCNClassifier": "ddlcn.classifier",
-    "ConvMap": "ddlcn.features",
-    "DenseSIFT": "ddlcn.features",
-    "Descriptors": "ddlcn.features",
+    "DDLCNEncoder": "ddlcn.encoder",
+    "ConvMap": "ddlcn.descriptors",
+    "DenseSIFT": "ddlcn.descriptors",
+    "Descriptors": "ddlcn.descriptors",
     "encode": "ddlcn.coding",
     "learn_dictionary": "ddlcn.dictionaries",
     "load_folder": "ddlcn.datasets",
-    "load_model": "ddlcn.model_file",
+    "load_model": "ddlcn.classifier",
     "reconstruct": "ddlcn.coding",
 }
 
 __all__ = [
     "ConvMap",
     "DDLCNClassifier",
+    "DDLCNEncoder",
     "DenseSIFT",
     "Descriptors",
     "__version__",

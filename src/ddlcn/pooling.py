@@ -1,8 +1,8 @@
-"""Codes of an image's descriptors in, one feature per image out: the spatial pyramid (DESIGN 2, "Pooling", and 2.1).
+"""Codes of an image's descriptors in, one feature per image out: the spatial pyramid (docs/method.md, "Pooling", 2.1).
 
 In each cell, for each atom: M = max z and m = max -z over the cell's descriptors, where a descriptor that does not use
-the atom counts as 0 and an empty cell is 0. The feature is [sqrt(P) * M, sqrt(N) * m], scaled to length one, with the
-path weights P and N of `coding.depth`: the whole of an n-layer network in 2 * atoms * cells numbers.
+the atom counts as 0 and an empty cell is 0. The feature is [sqrt(P) * M, sqrt(N) * m], scaled to unit norm, with the
+path weights P and N of `coding.augmented`: the whole of an n-layer network in 2 * atoms * cells numbers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ddlcn._sparse import make_csr
-from ddlcn._validation import check_count
 from ddlcn.coding.locality import CodeBlock
 from ddlcn.engines import get_engine
+from ddlcn.utils.sparse_rows import make_csr
+from ddlcn.utils.validation import check_count
 
 
 def check_pyramid(pyramid: Any) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def pool(
     Returns
     -------
     features : scipy.sparse.csr_array (images, halves * cells * atoms), float32
-        Rows of length one. Column (half * cells + cell) * atoms + atom, half 0 for M and 1 for m.
+        Rows of unit norm. Column (half * cells + cell) * atoms + atom, half 0 for M and 1 for m.
     """
     n_halves = 1 if minus is None else 2
     n_images, n_columns = len(starts) - 1, n_halves * count_cells(pyramid) * len(plus)
@@ -139,28 +139,6 @@ def attribute(
     return sparse.csr_array((feature.data, (owner, feature.indices)), shape=(len(cells), feature.shape[1]))
 
 
-def reweigh(features: Any, plus: NDArray[np.float64], minus: NDArray[np.float64]) -> Any:
-    """The features of another depth from those pooled with all weights one: codes need not be computed again.
-
-    Parameters
-    ----------
-    features : csr_array (images, 2 * cells * atoms)
-        What `pool` gives with `plus` and `minus` all one.
-    plus, minus : ndarray (atoms,)
-        The weights to have instead.
-
-    Returns
-    -------
-    csr_array (images, 2 * cells * atoms), float32
-        Rows of length one.
-    """
-    n_cells = features.shape[1] // (2 * len(plus))
-    weights = np.concatenate([np.tile(plus, n_cells), np.tile(minus, n_cells)])
-    weighted = _scale_rows(features, features.data * weights[features.indices])
-    weighted.eliminate_zeros()
-    return weighted
-
-
 def raise_to_power(features: Any, power: float) -> Any:
     """The features of another pooling power from those pooled with power one and weights one.
 
@@ -172,13 +150,13 @@ def raise_to_power(features: Any, power: float) -> Any:
     Returns
     -------
     csr_array (images, columns), float32
-        sign(v) |v|^power, rows of length one. (That the rows had length one before makes no difference.)
+        sign(v) |v|^power, rows of unit norm. (That the rows had unit norm before makes no difference.)
     """
     return _scale_rows(features, np.sign(features.data) * np.abs(features.data.astype(np.float64)) ** power)
 
 
 def _scale_rows(features: Any, values: NDArray[Any]) -> Any:
-    """A csr_array with other values, rows of length one."""
+    """A csr_array with other values, rows of unit norm."""
     rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
     lengths = np.sqrt(np.bincount(rows, values * values, minlength=features.shape[0]))
     values = values / np.where(lengths > 0.0, lengths, 1.0)[rows]

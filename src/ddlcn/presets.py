@@ -1,51 +1,64 @@
-"""Named settings of the classifier, chosen on folds of training images (docs/depth.md has the figures)."""
+"""Named settings of the estimators, chosen on folds of training images (docs/depth.md has the figures)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ddlcn._validation import check_choice, check_count
-from ddlcn.branches import PER_FEATURES
-from ddlcn.features import ConvMap, DenseSIFT
+from ddlcn.configuration import BRANCH_PARAMETERS, override_branches, split_features
+from ddlcn.descriptors import ConvMap, DenseSIFT
+from ddlcn.utils.validation import check_choice, check_count
 
 NAMES = ("paper", "fast", "accurate")
 
-# Photos are brought to at most 300 pixels; small pictures are enlarged, so that a few hundred patches fit on them.
+# Photos are reduced to at most 300 pixels; small pictures are enlarged, so that a few hundred patches fit on them.
 _SIDES = {"max_side": 300, "min_side": 96}
 # About 100 atoms, whose own codes say little: only what the residual layer makes of them is kept.
 _MICRO = {
     "n_layers": 2, "depth": "residual", "atoms_per_class": "auto", "layer_weights": (0.0, 1.0),
     "n_neighbors": 5, "beta": 0.05,
 }  # fmt: skip
-
-
-# On a network's map, chosen on folds of Caltech 101's training images (docs/pretrained.md): more atoms, neighbours 5 to
-# 30, beta 0.01 to 0.2 and C 3 to 100 lie within half a point.
+# On a backbone's map, chosen on folds of Caltech 101's training images (docs/pretrained.md): more atoms, neighbours 5
+# to 30, beta 0.01 to 0.2 and C 3 to 100 lie within half a point.
 _ON_MAPS = {"n_layers": 1, "atoms_per_class": 10, "n_neighbors": 15, "beta": 0.05, "C": 10.0}
 
 
-def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> dict[str, Any]:
+def get_preset(
+    name: str, n_layers: int | None = None, features: Any = None, changes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Parameters of `DDLCNClassifier` under a name.
 
     Parameters
     ----------
     name : str
-    features : str, object or list, optional
-        Other descriptors than the preset's, as the classifier takes them. On a network's map "fast" and "accurate" are
-        one: 10 atoms per class, one layer. "sift" means the preset's own, in a list too; other SIFT, or descriptors of
-        your own, go with the preset's parameters.
     n_layers : int, optional
         Another number of layers than the preset's: further residual layers are as large as its last, and kept; a
         network of one layer keeps that one.
+    features : str, object or list, optional
+        Other descriptors than the preset's, as the classifier takes them. On a backbone's map "fast" and "accurate" are
+        one: 10 atoms per class, one layer. "sift" means the preset's own, in a list too; other SIFT, or descriptors of
+        your own, go with the preset's parameters.
+    changes : mapping, optional
+        Any other parameters, to replace the preset's; for every kind of descriptor.
     """
     check_choice("preset", name, NAMES)
     parameters = _get_parameters(name)
+    if n_layers is not None:
+        parameters = _change_depth(parameters, check_count("n_layers", n_layers))
     if features is not None:
-        parameters = _describe_otherwise(parameters, features, {} if name == "paper" else _ON_MAPS)
-    if n_layers is None:
-        return parameters
-    check_count("n_layers", n_layers)
-    parameters["n_layers"] = n_layers
+        on_maps = {} if name == "paper" else dict(_ON_MAPS)
+        if n_layers is not None:
+            on_maps["n_layers"] = n_layers
+        parameters = _describe_otherwise(parameters, features, on_maps)
+    changes = dict(changes or {})
+    if "features" in parameters:
+        parameters["features"] = override_branches(parameters["features"], tuple(changes))
+    return {**parameters, **changes}
+
+
+def _change_depth(parameters: dict[str, Any], n_layers: int) -> dict[str, Any]:
+    """The same preset with another number of layers."""
+    parameters = {**parameters, "n_layers": n_layers}
     if parameters.get("depth") == "residual":
         parameters["deep_atoms"] = parameters["deep_atoms"] * (n_layers - 1)
         parameters["layer_weights"] = (0.0, *(1.0,) * (n_layers - 1)) if n_layers > 1 else None
@@ -54,21 +67,24 @@ def get_preset(name: str, n_layers: int | None = None, features: Any = None) -> 
     return parameters
 
 
-def _describe_otherwise(parameters: dict[str, Any], features: Any, maps: dict[str, Any]) -> dict[str, Any]:
-    """The same preset on other descriptors, networks' maps with their own parameters."""
-    several = isinstance(features, list | tuple)
+def _describe_otherwise(parameters: dict[str, Any], features: Any, on_maps: dict[str, Any]) -> dict[str, Any]:
+    """The same preset on other descriptors, backbones' maps with their own parameters."""
     own = parameters.get("features", "sift")
-    wanted = [
-        own if isinstance(each, str) and each == "sift" else each for each in (features if several else [features])
+    alone = {name: value for name, value in parameters.items() if name in BRANCH_PARAMETERS}
+    kinds = [
+        (own if isinstance(kind, str) and kind == "sift" else kind, given) for kind, given in split_features(features)
     ]
-    on_map = [isinstance(each, ConvMap) or (isinstance(each, str) and each != "sift") for each in wanted]
-    if not any(on_map):
-        return {**parameters, "features": wanted if several else wanted[0]}
-    if not several:
-        return {**maps, "features": wanted[0]}
-    alone = {parameter: value for parameter, value in parameters.items() if parameter in PER_FEATURES}
-    changes = [{} if is_map else alone for is_map in on_map]
-    return {**maps, "features": wanted, "per_features": changes if any(changes) else None}
+    any_map = any(_is_map(kind) for kind, _ in kinds)
+    if not isinstance(features, list):
+        return {**(on_maps if any_map else parameters), "features": kinds[0][0]}
+    if any_map:
+        kinds = [(kind, given if _is_map(kind) else {**alone, **given}) for kind, given in kinds]
+        parameters = on_maps
+    return {**parameters, "features": [(kind, given) if given else kind for kind, given in kinds]}
+
+
+def _is_map(kind: Any) -> bool:
+    return isinstance(kind, ConvMap) or (isinstance(kind, str) and kind != "sift")
 
 
 def _get_parameters(name: str) -> dict[str, Any]:
@@ -78,4 +94,4 @@ def _get_parameters(name: str) -> dict[str, Any]:
         sift = DenseSIFT(patch_size=24, step=6, **_SIDES)
         return {**_MICRO, "deep_atoms": (64,), "pool_power": 0.5, "C": 3.0, "features": sift}
     sift = DenseSIFT(patch_size=(16, 24, 32), step=6, **_SIDES)
-    return {**_MICRO, "deep_atoms": (128,), "tangents": 128, "C": 10.0, "features": sift}
+    return {**_MICRO, "deep_atoms": (128,), "first_order": 128, "C": 10.0, "features": sift}

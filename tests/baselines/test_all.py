@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddlcn import baselines
 from ddlcn.baselines.base import PictureBaseline
-from ddlcn.comparison import measure_size
-from ddlcn.methods import METHODS, find_missing, make_method
+from ddlcn.baselines.registry import METHODS, find_missing, make_method
+from ddlcn.workflows.compare import measure_size
 
 # Small, so that all of scikit-learn's checks take seconds.
 FEW = {"max_iter": 5, "init_iter": 3}
@@ -104,5 +104,5 @@ def test_every_baseline_is_offered_by_name():
 
 def test_importing_the_list_loads_nothing_heavy():
     heavy = "('sklearn', 'numba', 'torch')"
-    code = f"import sys, ddlcn.baselines, ddlcn.methods; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, ddlcn.baselines, ddlcn.baselines.registry; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -14,8 +14,9 @@ from ddlcn.baselines.bag_of_features import KC, LLC, BagOfWords, NearestCodes, S
 from ddlcn.baselines.codebooks import learn_centres, learn_sparse_dictionary
 from ddlcn.baselines.histograms import Histograms, SoftAssignment
 from ddlcn.baselines.pyramid import SIFTPyramid
+from ddlcn.blocks import Encoding, SingleBranch
 from ddlcn.coding.lasso import encode_lasso
-from ddlcn.features import name_images
+from ddlcn.images import NamedImage, name_images
 from ddlcn.pooling import assign_cells
 
 METHODS = [LLC, ScSPM, KC, BagOfWords, NearestCodes]
@@ -84,8 +85,9 @@ def test_histograms_count(stripes):
     images, _ = stripes
     D = np.random.default_rng(0).random((10, 128)).astype(np.float32)
     features = DenseSIFT(step=4)
-    forward = Histograms(features, SoftAssignment(D, 1.0, 1), (1, 2, 4))
-    rows = forward.transform(list(name_images(images[:20])), 1).toarray()
+    block = Histograms(SoftAssignment(D, 1.0, 1), (1, 2, 4))
+    encoding = Encoding([SingleBranch(features, block, (1, 2, 4))], [1.0])
+    rows = encoding.transform(list(name_images(images[:20])), 1).toarray()
     np.testing.assert_allclose((rows**2).sum(axis=1), 1.0, rtol=1e-5)
     for row, described in zip(rows, features.transform(images[:20]), strict=True):
         word = ((described.values[:, None] - D) ** 2).sum(axis=2).argmin(axis=1)
@@ -99,8 +101,8 @@ def test_nearest_codes_is_the_nearest(stripes):
     X, y = load_digits(return_X_y=True)
     X = normalize(X)
     model = NearestCodes(n_atoms=40, random_state=0).fit(X[:100], y[:100])
-    forward = model._make_forward()
-    train, test = (forward.transform([("", x) for x in rows], 1).toarray() for rows in (X[:100], X[100:150]))
+    encoding = model._make_encoding()
+    train, test = (encoding.transform([NamedImage("", x) for x in rows], 1).toarray() for rows in (X[:100], X[100:150]))
     np.testing.assert_array_equal(model.predict(X[100:150]), y[:100][cosine_similarity(test, train).argmax(axis=1)])
 
 
@@ -134,5 +136,5 @@ def test_pyramid_keeps_angles(stripes):
     assert vectors.shape[1] <= 20
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
     # With as many components as training images nothing of those is lost but the mean.
-    pooled = transformer._make_forward().transform(list(name_images(images[:20])), 1).toarray()
+    pooled = transformer._make_encoding().transform(list(name_images(images[:20])), 1).toarray()
     np.testing.assert_allclose(cosine_similarity(pooled - transformer.mean_), vectors[:20] @ vectors[:20].T, atol=1e-4)

@@ -46,7 +46,7 @@ def test_codes_have_the_distribution_that_counting_all_cases_gives():
         logs.append(-0.5 * (np.linalg.slogdet(variance)[1] + x @ np.linalg.solve(variance, x)) + odds[0, pattern].sum())
     expected = np.exp(logs) / np.exp(logs).sum()
 
-    n, rounds = 4000, 40  # so many independent chains
+    n, rounds = 4000, 40  # independent chains, rounds
     used, weights = np.zeros((n, K), bool), rng.standard_normal((n, K))
     counts = np.zeros(8)
     for step in range(rounds):

@@ -60,7 +60,7 @@ def test_importing_the_package_and_this_method_leaves_torch_out():
 
 def test_without_torch_it_says_what_to_install(stripes, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"needs torch: pip install 'ddlcn\[gpu\]'"):
+    with pytest.raises(ImportError, match=r"needs torch: pip install 'ddlcn\[torch\]'"):
         make_small().fit(*stripes)
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from ddlcn.baselines import CRC, SRC
-from ddlcn.baselines.collaborative import leftovers
+from ddlcn.baselines.collaborative import measure_residuals
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_src_by_pursuit(subspaces):
 
     x = X_new[0] / np.linalg.norm(X_new[0])
     z = orthogonal_mp(model.dictionary_.T, x, n_nonzero_coefs=2)
-    by_hand = -leftovers(x[None], z[None], model.dictionary_, y, 4)
+    by_hand = -measure_residuals(x[None], z[None], model.dictionary_, y, 4)
     np.testing.assert_allclose(model.decision_function(X_new[:1]), by_hand, atol=1e-10)
     with pytest.raises(ValueError, match="coding must be one of"):
         SRC(coding="fista").fit(X, y)
@@ -57,7 +57,7 @@ def test_crc_is_ridge_regression(subspaces):
     A = X / np.linalg.norm(X, axis=1, keepdims=True)
     x = X_new[:1] / np.linalg.norm(X_new[:1])
     z = np.linalg.solve(A @ A.T + 0.1 * len(X) / 700 * np.eye(len(X)), A @ x[0])
-    by_hand = -leftovers(x, z[None], A, y, 4, relative=True)
+    by_hand = -measure_residuals(x, z[None], A, y, 4, relative=True)
     np.testing.assert_allclose(CRC(0.1).fit(X, y).decision_function(X_new[:1]), by_hand, atol=1e-10)
 
 

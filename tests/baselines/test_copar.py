@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ddlcn.baselines import copar
+from ddlcn.baselines.class_dictionaries import SHARED, start_dictionary
 from ddlcn.baselines.copar import DLCOPAR
-from ddlcn.baselines.shared_parts import SHARED, start_dictionary
 
 Array = NDArray[Any]
 
@@ -94,10 +94,10 @@ def test_a_large_eta_keeps_dictionaries_apart():
 @pytest.mark.parametrize("classify", ["local", "global"])
 def test_tells_planes_with_a_common_part_apart(classify):
     X, y = make_classes(20)
-    new, truth = make_classes(20, seed=1)
+    new, y_true = make_classes(20, seed=1)
     names = np.array(["a", "b", "c", "d"])
     model = DLCOPAR(2, 2, classify=classify).fit(X, names[y])
-    assert (model.predict(new) == names[truth]).mean() >= 0.95
+    assert (model.predict(new) == names[y_true]).mean() >= 0.95
     assert (np.diff(model.objective_) <= 0).all()
     assert (model.atom_labels_ == SHARED).sum() == 2
 

@@ -8,12 +8,12 @@ from sklearn.linear_model import Lasso
 
 from ddlcn.baselines.ddl import (
     DDL,
+    invert_activation,
     learn_dense_layer,
     learn_sparse_layer,
     shrink_codes,
     solve_atoms,
     solve_codes,
-    unbend,
 )
 
 
@@ -28,7 +28,7 @@ def test_codes_are_least_squares():
 
 def test_atoms_are_least_squares_of_length_one():
     Y, Z = make_rows(), make_rows(40, 5, seed=1)
-    Z[:, 3] = 0  # a code that nobody uses
+    Z[:, 3] = 0  # an unused code
     D = solve_atoms(Y, Z)
     best = np.linalg.lstsq(Z, Y, rcond=None)[0]
     np.testing.assert_allclose(np.linalg.norm(D, axis=1), [1, 1, 1, 0, 1], atol=1e-12)
@@ -73,10 +73,10 @@ def test_sparse_layer_improves_on_its_start():
     assert cost(many) < cost(few)
 
 
-def test_unbend_undoes_tanh_and_stays_finite():
+def test_invert_activation_undoes_tanh_and_stays_finite():
     Z = np.linspace(-0.99, 0.99, 50)
-    np.testing.assert_allclose(np.tanh(unbend(Z)), Z)
-    assert np.isfinite(unbend(np.array([-5.0, 1.0]))).all()
+    np.testing.assert_allclose(np.tanh(invert_activation(Z)), Z)
+    assert np.isfinite(invert_activation(np.array([-5.0, 1.0]))).all()
 
 
 def test_recognises_easy_classes():

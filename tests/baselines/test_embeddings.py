@@ -59,7 +59,7 @@ def test_files_that_hold_no_vectors_are_refused(tmp_path):
 
 def test_a_networks_means_are_of_length_one(tmp_path):
     pytest.importorskip("onnxruntime")
-    from tests.features.pretrained.tiny import convolve, write_tiny
+    from tests.descriptors.pretrained.tiny import convolve, write_tiny
 
     picture = np.random.default_rng(0).integers(0, 256, (32, 32, 3)).astype(np.uint8)
     mean = convolve(picture.astype(float)).mean(axis=(1, 2))
@@ -83,8 +83,8 @@ def test_what_is_chosen_is_best_on_folds_by_scikit_learn(kernel):
     folds = StratifiedKFold(3, shuffle=True, random_state=1)
 
     def rate(C, gamma):
-        machine = LinearSVC(C=C, max_iter=20000, tol=1e-6) if kernel == "linear" else SVC(C=C, gamma=gamma)
-        return cross_val_score(machine, X, y, cv=folds, scoring="balanced_accuracy").mean()
+        svm = LinearSVC(C=C, max_iter=20000, tol=1e-6) if kernel == "linear" else SVC(C=C, gamma=gamma)
+        return cross_val_score(svm, X, y, cv=folds, scoring="balanced_accuracy").mean()
 
     usual = 1 / (X.shape[1] * X.var())
     grid = [rate(C, usual * f) for C in (0.1, 1.0, 10.0, 100.0) for f in (0.1, 0.3, 1.0, 3.0)]

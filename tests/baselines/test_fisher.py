@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ddlcn.baselines import fisher
+from ddlcn.baselines.class_dictionaries import SHARED, code_images, shrink_rank, start_dictionary, step_atoms
 from ddlcn.baselines.fisher import FDDL, LRSDL
-from ddlcn.baselines.shared_parts import SHARED, code_images, shrink_rank, start_dictionary, step_atoms
 
 Array = NDArray[Any]
 
@@ -160,18 +160,18 @@ def test_without_shared_atoms_lrsdl_is_fddl():
 @pytest.mark.parametrize("model", [FDDL(2), FDDL(), LRSDL(2)], ids=str)
 def test_tells_planes_apart(model):
     X, y = make_classes(20, common=0.0)
-    new, truth = make_classes(20, seed=1, common=0.0)
+    new, y_true = make_classes(20, seed=1, common=0.0)
     names = np.array(["a", "b", "c", "d"])
-    assert (model.fit(X, names[y]).predict(new) == names[truth]).mean() >= 0.95
+    assert (model.fit(X, names[y]).predict(new) == names[y_true]).mean() >= 0.95
     assert (np.diff(model.objective_) <= 0).all()
     assert ((model.atom_labels_ == SHARED).sum() > 0) == isinstance(model, LRSDL)
 
 
 def test_shared_atoms_take_out_what_hides_the_planes():
     X, y = make_classes(20, common=2.0)
-    new, truth = make_classes(20, seed=1, common=2.0)
+    new, y_true = make_classes(20, seed=1, common=2.0)
     plain, shared = FDDL(2, weight=0.1).fit(X, y), LRSDL(2, n_shared=2, weight=0.1).fit(X, y)
-    assert shared.score(new, truth) >= 0.95 > 0.8 > plain.score(new, truth)
+    assert shared.score(new, y_true) >= 0.95 > 0.8 > plain.score(new, y_true)
 
 
 def test_shared_atoms_find_the_common_part():

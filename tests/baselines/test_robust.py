@@ -15,7 +15,7 @@ NOBODY = np.empty(0, np.intp)
 
 
 def make_problem(n: int, m: int, seed: int = 0):
-    """Rows of length one around a common face, a new one, and weights."""
+    """Rows of unit norm around a common face, a new one, and weights."""
     rng = np.random.default_rng(seed)
     A = normalize(rng.random(m) + 0.5 * rng.random((n, m)))
     x = normalize(rng.random((1, m)))[0]

@@ -1,4 +1,4 @@
-"""The coding problem solved in decimals of 100 digits: slow, obvious, and the judge where float64 comes to its end."""
+"""The coding problem solved with 100 decimal digits: slow and simple, the reference where float64 is too imprecise."""
 
 from decimal import Decimal, localcontext
 

@@ -1,4 +1,4 @@
-"""Lasso codes are optimal, and the gap says so."""
+"""Lasso codes are optimal, and the duality gap certifies it."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_long_codes_are_those_of_one_atom_at_a_time(monkeypatch):
 
 
 def test_a_bad_beginning_is_mended():
-    from ddlcn.coding.lasso import LassoCoder, solve_lasso
+    from ddlcn.engines.cpu.lasso import solve_lasso
 
     rng = np.random.default_rng(1)
     D = rng.normal(size=(60, 20))

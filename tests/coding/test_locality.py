@@ -1,5 +1,6 @@
 """The locality coder against its optimality conditions, recomputed in float64, and against another QP solver."""
 
+import inspect
 import io
 import zipfile
 
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import sparse
 
+from ddlcn import DDLCNClassifier, DDLCNEncoder
 from ddlcn.coding import encode
 from ddlcn.coding.locality import MAX_TABLE_ATOMS
-from ddlcn.features import DenseSIFT
+from ddlcn.descriptors import DenseSIFT
 from tests.coding.exact_optimum import exact_optimum
 
 EPS = np.finfo(np.float64).eps
@@ -199,7 +201,7 @@ def test_descriptor_equal_to_an_atom(n_neighbors):
 def test_all_zero_descriptor_gets_the_problems_own_solution():
     _, D = make(4)
     x = np.zeros((1, D.shape[1]))
-    z = encode(x, D).codes.toarray()[0]
+    z = encode(x, D, beta=0.02).codes.toarray()[0]
     assert objective(x[0], D, z, 0.02) == pytest.approx(solve_by_clarabel(x[0], D, 0.02, None), abs=1e-7)
 
 
@@ -254,7 +256,7 @@ def test_many_atoms_and_few_give_the_same():
     """Beyond `MAX_TABLE_ATOMS` the distances among atoms are computed on the spot."""
     X, D = make(9, n=20, atoms=MAX_TABLE_ATOMS + 52)
     for n_neighbors in (5, None):
-        result = encode(X, D, n_neighbors=n_neighbors)
+        result = encode(X, D, beta=0.02, n_neighbors=n_neighbors)
         for x, z, kkt in zip(X, result.codes.toarray(), result.kkt, strict=True):
             assert kkt == pytest.approx(certificate(x, D, z, 0.02, n_neighbors)[0], abs=1e-10)
         assert result.kkt.max() < 1e-9
@@ -287,7 +289,7 @@ def test_inputs_of_any_kind():
 @pytest.mark.parametrize("scale", [1e-30, 1e20, 1e60])
 def test_beyond_float32(n_neighbors, scale):
     X, D = make(12)
-    Z = encode(X, D, n_neighbors=n_neighbors).codes.toarray()
+    Z = encode(X, D, beta=0.02, n_neighbors=n_neighbors).codes.toarray()
     scaled = encode(X * scale, D * scale, beta=0.02 * scale, n_neighbors=n_neighbors).codes.toarray()
     np.testing.assert_allclose(scaled, Z, atol=1e-9)
 
@@ -349,3 +351,8 @@ def test_real_descriptors(faces, n_neighbors):
         z = result.codes[[i]].toarray()[0]
         assert result.kkt[i] == pytest.approx(certificate(X[i], D, z, 0.02, n_neighbors)[0], abs=1e-9)
         assert objective(X[i], D, z, 0.02) == pytest.approx(solve_by_clarabel(X[i], D, 0.02, n_neighbors), abs=1e-6)
+
+
+def test_the_default_of_beta_is_the_classifiers():
+    default = inspect.signature(encode).parameters["beta"].default
+    assert default == DDLCNClassifier().beta == DDLCNEncoder().beta

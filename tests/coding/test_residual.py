@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ddlcn import DDLCNEncoder, Descriptors
+from ddlcn.blocks import Branch, Encoding
 from ddlcn.coding import encode
 from ddlcn.coding.residual import ResidualCoder
-from ddlcn.network import Network
+from ddlcn.images import NamedImage
 from tests.test_pooling import pool_slowly
 
 BETAS, NEIGHBORS = (0.05, 0.1, 0.2, 0.1), (4, 3, None, 2)
@@ -82,12 +84,14 @@ def test_features_of_an_image_equal_the_slow_construction(power, weights):
         """Gives the descriptors above for any image."""
 
         def transform(self, images):
-            from ddlcn import Descriptors
-
             return [Descriptors(X, xy, (30, 30)) for _ in images]
 
-    network = Network(dictionaries, "residual", weights, Given(), BETAS[:3], NEIGHBORS[:3], (1, 2, 4), power, "auto")
-    feature = network.transform([("image", None)], n_jobs=1).toarray()[0]
+    model = DDLCNEncoder(
+        Given(), n_layers=3, depth="residual", layer_weights=weights, pool_power=power,
+        beta=BETAS[:3], n_neighbors=NEIGHBORS[:3],
+    )  # fmt: skip
+    branch = Branch(model.configure().branches[0], Given(), dictionaries, None, np.zeros(7), 0.0)
+    feature = Encoding([branch], (1.0,)).transform([NamedImage("image", None)], n_jobs=1).toarray()[0]
     n_columns = 7 * (1 + 5 + 4)
     plus = np.repeat(weights or (1.0, 1.0, 1.0), (7, 7 * 5, 7 * 4))
     slow = pool_slowly(code_slowly(X, dictionaries), xy, (30, 30), (1, 2, 4), plus, np.zeros(n_columns), power)
@@ -127,10 +131,10 @@ def test_a_descriptor_that_is_an_atom_leaves_nothing():
     coder = make_coder(dictionaries)
     codes = to_dense(coder.encode_block(X[:1]), coder.n_atoms)[0]
     assert codes.tolist() == [float(j == 3) for j in range(coder.n_atoms)]
-    assert len(coder.leave_over(X[:1])) == 0
+    assert len(coder.compute_directions(X[:1])) == 0
 
 
 def test_directions_have_length_one():
     X, dictionaries = small_network(2)
-    directions = make_coder(dictionaries).leave_over(X)
+    directions = make_coder(dictionaries).compute_directions(X)
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)

@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -126,6 +127,30 @@ def test_a_part_that_is_complete_or_too_long(server, tmp_path):
     assert path.read_bytes() == CONTENT
 
 
+def test_a_second_download_of_the_same_file_stands_back(server, tmp_path):
+    refused = []
+
+    def fetch_again(*_):
+        with pytest.raises(OSError, match=r"data\.bin\.part is being downloaded by another process: wait") as caught:
+            fetch("mnist", tmp_path)
+        refused.append(caught)
+
+    (path,) = fetch("mnist", tmp_path, fetch_again)
+    assert refused
+    assert path.read_bytes() == CONTENT
+    assert names(path.parent) == ["data.bin"]
+
+
+def test_many_at_once_give_the_file_or_stand_back(server, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(fetch, "mnist", tmp_path) for _ in range(16)]
+    errors = [call.exception() for call in calls]
+    assert None in errors
+    assert all(error is None or "by another process" in str(error) for error in errors)
+    assert (tmp_path / "mnist/data.bin").read_bytes() == CONTENT
+    assert names(tmp_path / "mnist") == ["data.bin"]
+
+
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     part = tmp_path / "mnist/data.bin.part"
     part.parent.mkdir()
@@ -168,7 +193,7 @@ def test_no_server_at_all(server, tmp_path, monkeypatch):
 def test_a_full_disk(server, tmp_path):
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist/data.bin.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="cannot write to .*mnist.*: No space left on device; mend that"):
+    with pytest.raises(OSError, match="cannot write to .*mnist.*: No space left on device; fix that"):
         fetch("mnist", tmp_path)
     assert not (tmp_path / "mnist/data.bin").exists()
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from ddlcn.datasets import load_folder
-from ddlcn.features import ImageReadError
+from ddlcn.images import ImageReadError
 
 
 def save(path, shade=100):

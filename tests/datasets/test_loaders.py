@@ -13,7 +13,7 @@ from PIL import Image
 from ddlcn.datasets import ArchiveMember, load_dataset, yaleb
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.registry import LOADERS
-from ddlcn.features import read_image, read_images
+from ddlcn.images import read_image, read_images
 from tests.datasets import packing
 
 # How each made-up set is packed: name, function of (root, files), files, classes, images.
@@ -246,11 +246,11 @@ def test_any_folder_is_a_data_set(tmp_path):
 @pytest.mark.parametrize("name", LOADERS)
 def test_an_absent_set_says_how_to_get_it(tmp_path, name):
     assert set(LOADERS) == set(CATALOGUE)
-    how = f"ddlcn data fetch {name}" if CATALOGUE[name].downloads else "into the folder"
-    with pytest.raises(FileNotFoundError, match=f"is not under {re.escape(str(tmp_path))}.*DDLCN_DATA.*{how}"):
+    remedy = f"ddlcn data fetch {name}" if CATALOGUE[name].downloads else "into the folder"
+    with pytest.raises(FileNotFoundError, match=f"is not under {re.escape(str(tmp_path))}.*DDLCN_DATA.*{remedy}"):
         load_dataset(name, tmp_path)
     (tmp_path / CATALOGUE[name].folder).mkdir()
-    with pytest.raises(FileNotFoundError, match=how):
+    with pytest.raises(FileNotFoundError, match=remedy):
         load_dataset(name, tmp_path)
 
 

@@ -38,7 +38,7 @@ def root(tmp_path, monkeypatch) -> Path:
     (tmp_path / "README.md").write_text("about\n")
     for name, n_classes, n_images in (("yaleb", 2, 24), ("ar", 4, 12), ("caltech101", 3, 9)):
         packing.expect(monkeypatch, name, n_classes, n_images)
-        if name != "ar":  # nobody here has held the bitmaps
+        if name != "ar":  # no checksum of the bitmaps is known
             known = content_digests(load_dataset(name, tmp_path))
             packing.expect(monkeypatch, name, n_classes, n_images, content=known)
     write_sums(tmp_path, "yaleb/CroppedYale.zip", "caltech101/101_ObjectCategories.tar.gz", "README.md")

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ddlcn._validation import seed_sequence
 from ddlcn.dictionaries import DictionaryResult, learn_dictionary
-from ddlcn.dictionaries.learn import _revive
+from ddlcn.dictionaries.learn import _replace_dead
 from ddlcn.engines.cpu.l1_ball import code_l1_ball, code_tolerance
+from ddlcn.utils.validation import seed_sequence
 
 
 def objective(X, V, radius):
@@ -99,7 +99,7 @@ def test_stops_by_tolerance_or_by_max_iter():
     loose = learn_dictionary(X, 10, tol=0.5, batch_size=100, random_state=0)
     assert loose.converged
     assert loose.n_iter < 500
-    # 20 mini-batches a pass, judged once a pass: start, passes, end.
+    # 20 mini-batches a pass, checked once a pass: start, passes, end.
     assert loose.objective.size == loose.n_iter // 20 + 2
 
 
@@ -133,7 +133,7 @@ def test_dead_atoms_come_back_to_life():
 def test_revive_takes_the_worst_reconstructed_and_different_ones():
     batch = np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 4.0], [0.0, 0.0]], np.float32)
     V = np.full((4, 2), 0.1, np.float32)
-    _revive(V, np.array([1, 2, 3]), batch, np.array([1.0, 5.0, 5.0, 0.0]))
+    _replace_dead(V, np.array([1, 2, 3]), batch, np.array([1.0, 5.0, 5.0, 0.0]))
     np.testing.assert_allclose(V, [[0.1, 0.1], [0.0, 1.0], [1.0, 0.0], [0.1, 0.1]])
 
 

@@ -37,7 +37,7 @@ def test_a_read_only_installation_compiles_once_and_says_so(tmp_path):
     assert first.stderr.count("compiling") == 1
     assert second.stderr == ""
     assert sorted(package.rglob("*")) == before  # nothing was written there (root may, so permissions do not show it)
-    assert list((cache / "ddlcn").rglob("*.nbi"))
+    assert list((cache / "ddlcn").rglob("*.nbc"))
     for folder in [package, *package.rglob("*")]:
         folder.chmod(0o755)
 
@@ -49,7 +49,7 @@ def test_without_a_writable_cache_it_still_works(tmp_path):
     env.pop("NUMBA_CACHE_DIR", None)
     result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=env)
     assert result.stdout == "1\n"
-    assert list((tmp_path / "tmp").rglob("*.nbi"))
+    assert list((tmp_path / "tmp").rglob("*.nbc"))
 
 
 def test_a_change_in_any_kernel_file_changes_the_cache_folder(tmp_path, monkeypatch):

@@ -9,13 +9,13 @@ from ddlcn.engines.cpu.atom_update import add_statistics, update_block
 from ddlcn.engines.cpu.l1_ball import code_l1_ball, code_tolerance
 
 
-def code(X, V, radius, enough=0.0):
+def code(X, V, radius, gap_tol=0.0):
     """Dense codes (n, atoms), the explained part (n,), and how many walks hit the cap."""
     n, width = len(X), min(V.shape)
     indptr, indices = np.empty(n + 1, np.int64), np.empty(n * width, np.int32)
     values, explained = np.empty(n * width), np.empty(n)
     out = indptr, indices, values, explained
-    unfinished = code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), enough, *out)
+    unfinished = code_l1_ball(V @ V.T, X @ V.T, radius, code_tolerance(V.dtype), gap_tol, *out)
     Z = np.zeros((n, len(V)))
     for i in range(n):
         support = indices[indptr[i] : indptr[i + 1]]
@@ -109,29 +109,29 @@ def test_inside_the_ball_it_is_least_squares():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("enough", [1e-3, 1e-5, 1e-8])
-def test_ends_within_enough_of_the_minimum(dtype, enough):
+@pytest.mark.parametrize("gap_tol", [1e-3, 1e-5, 1e-8])
+def test_ends_within_gap_tol_of_the_minimum(dtype, gap_tol):
     rng = np.random.default_rng(4)
     X, V = random_problem(rng, 400, 150, 32)
     X *= 10.0 ** rng.uniform(-4, 0, (400, 1))
     X, V = X.astype(dtype), V.astype(dtype)
     exact, _, _ = code(X, V, 0.35)
-    Z, explained, unfinished = code(X, V, 0.35, enough)
+    Z, explained, unfinished = code(X, V, 0.35, gap_tol)
     X, V = X.astype(np.float64), V.astype(np.float64)
     rounding = 1e-6 if dtype == np.float32 else 1e-12
     assert unfinished == 0
     assert np.abs(Z).sum(axis=1).max() <= 0.35 * (1 + 1e-6)
-    assert (objective(X, V, Z) - objective(X, V, exact)).max() <= enough + rounding
+    assert (objective(X, V, Z) - objective(X, V, exact)).max() <= gap_tol + rounding
     np.testing.assert_allclose(explained, 0.5 * (X**2).sum(axis=1) - objective(X, V, Z), atol=rounding)
     # What it is for: a descriptor far inside the ball is not taken apart to the last digit...
     short = np.linalg.norm(X, axis=1) < 1e-3
     assert np.count_nonzero(exact[short], axis=1).min() >= 30
-    if enough >= 1e-5:
+    if gap_tol >= 1e-5:
         assert np.count_nonzero(Z[short]) < 0.8 * np.count_nonzero(exact[short])
     # ... and one that reaches its surface has the code that it always had.
     outside = np.abs(exact).sum(axis=1) > 0.35 * (1 - 1e-9)
     assert outside.sum() > 50
-    if enough <= 1e-5:
+    if gap_tol <= 1e-5:
         np.testing.assert_array_equal(Z[outside], exact[outside])
 
 

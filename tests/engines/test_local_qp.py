@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from ddlcn.coding import encode
-from ddlcn.engines.cpu.careful_qp import solve_carefully
+from ddlcn.engines.cpu.robust_qp import solve_robust_qp
 
 
 def solve_each(X, D, beta):
     Z, kkt = np.zeros((len(X), len(D))), np.empty(len(X))
     for i, x in enumerate(X):
-        kkt[i] = solve_carefully(x, D, np.arange(len(D), dtype=np.int32), len(D), beta, 1e-9, Z[i], np.empty(len(D)))
+        kkt[i] = solve_robust_qp(x, D, np.arange(len(D), dtype=np.int32), len(D), beta, 1e-9, Z[i], np.empty(len(D)))
     return Z, kkt
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ddlcn.baselines.registry import make_method
 from ddlcn.experiments.catalogue import experiment_names, leave_out_missing, load_experiment, make_quick
-from ddlcn.experiments.others import _list_options
-from ddlcn.methods import make_method
+from ddlcn.experiments.run_baseline import _list_options
 
 
 @pytest.mark.parametrize("name", experiment_names())
@@ -39,7 +39,7 @@ def test_every_method_of_a_cell_takes_its_options(name):
 
 
 def test_methods_that_need_what_is_not_there_are_left_out(monkeypatch):
-    monkeypatch.setattr("ddlcn.methods.find_spec", lambda name: None)
+    monkeypatch.setattr("ddlcn.baselines.registry.find_spec", lambda name: None)
     contest = load_experiment("contest")
     kept, missing = leave_out_missing(contest)
     assert missing == {"HOG + SVM": "skimage", "small CNN": "torch"}

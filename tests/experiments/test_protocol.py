@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddlcn.experiments.protocol import accuracies, draw_split
+from ddlcn.experiments.protocol import draw_split
 from ddlcn.experiments.settings import Settings
 
 
@@ -60,9 +60,3 @@ def test_too_few_images_is_said():
         draw_split(Settings("x", 20), np.repeat(np.arange(2), 20), None, 0)
     with pytest.raises(ValueError, match="train_per_class"):
         draw_split(Settings("x"), np.repeat(np.arange(2), 20), None, 0)
-
-
-def test_both_accuracies():
-    overall, by_class = accuracies(np.array([[9, 1], [1, 1]]))
-    assert overall == pytest.approx(10 / 12)
-    assert by_class == pytest.approx((0.9 + 0.5) / 2)

@@ -1,6 +1,7 @@
 """What is finished is never made again, not even after kill -9."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from ddlcn.experiments.catalogue import load_experiment
-from ddlcn.experiments.runner import carry_out, plan
+from ddlcn.experiments.runner import Task, carry_out, plan
 from ddlcn.experiments.store import Store, read_rows
 
 TOML = """
@@ -38,10 +39,11 @@ def toml(tmp_path, digit_folder):
 def test_a_plan_leaves_out_what_is_finished(toml, tmp_path):
     experiment, store = load_experiment(str(toml)), Store(tmp_path / "runs.sqlite")
     tasks = plan(experiment, store, 2)
-    assert [(task.seed, task.depths) for task in tasks] == [(0, (1, 2)), (0, (1,)), (1, (1, 2)), (1, (1,))]
-    rows = list(carry_out(tasks[:1], store))
-    assert [row.settings.n_layers for row in rows] == [1, 2]
-    assert plan(experiment, store, 2) == tasks[1:]
+    cells = [cell.settings for cell in experiment.cells]
+    assert tasks == [Task(settings, seed) for seed in (0, 1) for settings in cells]
+    rows = list(carry_out(tasks[:2], store))
+    assert [(row.settings, row.seed) for row in rows] == tasks[:2]
+    assert plan(experiment, store, 2) == tasks[2:]
 
 
 def test_several_at_a_time_make_the_same_rows(toml, tmp_path):
@@ -71,7 +73,7 @@ def test_killed_and_started_again_it_repeats_nothing(toml, tmp_path):
 
     second = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert second.returncode == 0, second.stderr
-    assert f"18 runs, {len(before)} of them finished before" in second.stderr
+    assert f"18 runs, {len(before)} of them already finished" in second.stderr
     after = {row.settings.make_key(row.seed): row for row in read_rows(results)}
     assert len(after) == 18
     assert all(after[key] == row for key, row in before.items())  # to the second they were finished in
@@ -88,14 +90,14 @@ def test_rows_travel_as_lines_of_text(toml, tmp_path):
         "--seeds",
         "1",
         "--rows",
-        str(tmp_path / "r.jsonl"),
+        str(tmp_path / "rows"),
     ]
     for place in ("here", "there"):
         (tmp_path / place).mkdir()
         done = subprocess.run(command, cwd=tmp_path / place, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
-    assert "3 runs, 3 of them finished before" in done.stderr
-    assert len(read_rows(tmp_path / "r.jsonl")) == 3
-    (tmp_path / "r.jsonl").unlink()  # and come back from the results file, though nothing is left to run
+    assert "3 runs, 3 of them already finished" in done.stderr
+    assert len(read_rows(tmp_path / "rows")) == 3
+    shutil.rmtree(tmp_path / "rows")  # and come back from the results file, though nothing is left to run
     subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True, timeout=300)
-    assert len(read_rows(tmp_path / "r.jsonl")) == 3
+    assert len(read_rows(tmp_path / "rows")) == 3

@@ -1,7 +1,11 @@
 """The results file: rows in, the same rows out, and nothing lost."""
 
+import gzip
+import json
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
@@ -34,16 +38,94 @@ def test_a_finished_run_is_known_and_stays_as_it_was(tmp_path):
     assert [row.accuracy for row in store.rows()] == [0.5]
 
 
-def test_lines_of_text_and_back(tmp_path):
-    rows = [make_row(1), make_row(0)]
-    assert write_lines(rows, tmp_path / "rows.jsonl") == 2
-    first = (tmp_path / "rows.jsonl").read_text()
-    write_lines(reversed(rows), tmp_path / "rows.jsonl")
-    assert (tmp_path / "rows.jsonl").read_text() == first
-    found = read_rows(tmp_path / "rows.jsonl")
+def read_text(path):
+    """The text of a file, or of all files of a folder."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return "".join((gzip.decompress(f.read_bytes()) if f.suffix == ".gz" else f.read_bytes()).decode() for f in files)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows"])
+def test_lines_of_text_and_back(tmp_path, name):
+    path = tmp_path / "deep" / name
+    rows = [make_row(1), make_row(0), make_row(0, n_layers=1, C=3.0)]
+    assert write_lines(rows, path) == 3
+    first = read_text(path)
+    write_lines(reversed(rows), path)
+    assert read_text(path) == first
+    found = read_rows(path)
     assert sorted(found, key=Row.to_json) == sorted(rows, key=Row.to_json)
-    assert first.count("class_names") == 2
     assert first.count('"b"') == 1  # the names of the classes only once
+
+
+def test_equal_rows_are_equal_bytes(tmp_path):
+    for name in ("one.jsonl.gz", "two.jsonl.gz"):
+        write_lines([make_row(0), make_row(1)], tmp_path / name)
+        time.sleep(1.1 if name == "one.jsonl.gz" else 0)  # gzip's clock counts seconds
+    assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()
+
+
+def test_a_folder_has_one_file_per_data_set(tmp_path):
+    rows = [Row(Settings(name), 0, 0.5, data=name) for name in ("ar", "yaleb", "/home/me/my photos")]
+    write_lines(rows, tmp_path / "rows")
+    assert sorted(file.name for file in (tmp_path / "rows").iterdir()) == [
+        "_home_me_my_photos.jsonl.gz", "ar.jsonl.gz", "yaleb.jsonl.gz",
+    ]  # fmt: skip
+    write_lines([Row(Settings("ar"), 1)], tmp_path / "rows")  # the files of other data sets stay
+    assert {(row.settings.dataset, row.seed) for row in read_rows(tmp_path / "rows")} == {
+        ("ar", 1), ("yaleb", 0), ("/home/me/my photos", 0),
+    }  # fmt: skip
+
+
+def test_class_names_survive_a_first_row_without_them(tmp_path):
+    rows = [replace(make_row(0), class_names=[]), make_row(1)]
+    write_lines(rows, tmp_path / "rows.jsonl")
+    assert [row.class_names for row in read_rows(tmp_path / "rows.jsonl")] == [["a", "b"]] * 2
+
+
+def test_what_cannot_hold_rows_as_text_is_said_at_once(tmp_path):
+    store = Store(tmp_path / "runs.sqlite")
+    for refuse in (store.read_lines, store.write_lines):
+        with pytest.raises(ValueError, match="rows.txt cannot hold rows.*folder"):
+            refuse(tmp_path / "rows.txt")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="empty has no .jsonl"):
+        read_rows(tmp_path / "empty")
+    write_lines([make_row()], tmp_path / "rows.jsonl.gz")
+    content = (tmp_path / "rows.jsonl.gz").read_bytes()
+    for damaged in (content[:-12], b"no gzip at all", content[:20] + b"xxxx" + content[24:]):
+        (tmp_path / "rows.jsonl.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="rows.jsonl.gz is damaged"):
+            read_rows(tmp_path / "rows.jsonl.gz")
+
+
+def write_format_1(path, settings):
+    """A results file as the version before wrote it."""
+    result = {"settings": settings, "seed": 3, "accuracy": 0.5, "mean_over_classes": 0.25, "class_names": ["a"]}
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE runs (key TEXT PRIMARY KEY, settings TEXT, seed INTEGER, result TEXT)")
+    connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", ("old", "{}", 3, json.dumps(result)))
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+
+
+def test_a_file_in_format_1_is_converted(tmp_path):
+    write_format_1(tmp_path / "runs.sqlite", {"dataset": "ar", "C": 1.0, "n_neighbors": "all", "tangents": 64})
+    settings = Settings("ar", n_neighbors=None, first_order=64)
+    for _ in range(2):
+        store = Store(tmp_path / "runs.sqlite")
+        assert store.is_finished(settings, 3)
+        assert list(store.rows()) == [Row(settings, 3, 0.5, 0.25, class_names=["a"])]
+        store.close()
+
+
+def test_a_file_in_format_1_that_cannot_be_converted_is_left_alone(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    write_format_1(path, {"dataset": "ar", "colour": "red"})
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="runs.sqlite cannot be converted.*colour.*nothing was changed"):
+        Store(path)
+    assert path.read_bytes() == before
 
 
 def test_sweeps_may_begin_one_file_at_the_same_moment(tmp_path):

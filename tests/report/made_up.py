@@ -31,7 +31,7 @@ def make_row(settings: Settings, seed: int, accuracy: float, n_classes: int = 10
             mistakes.append([true, int(taken + (taken >= true)), 1])
     values: dict[str, object] = {
         "accuracy": accuracy,
-        "mean_over_classes": accuracy - 0.004,
+        "balanced_accuracy": accuracy - 0.004,
         "mistakes": mistakes,
         "class_totals": totals.tolist(),
         "class_names": [f"{i}" if n_classes <= 10 else f"object {i:03d}" for i in range(n_classes)],

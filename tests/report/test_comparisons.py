@@ -11,7 +11,7 @@ from scipy import stats
 from ddlcn.experiments.catalogue import Cell, Experiment
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.report.approximation import tell
+from ddlcn.report.approximation import describe_errors
 from ddlcn.report.classes import sum_counts
 from ddlcn.report.comparisons import Paired, compare_depths, compare_named, compare_rules, pair
 from ddlcn.report.results import fill_grid, group_by_settings
@@ -65,7 +65,7 @@ def test_pairs_by_the_accuracy_that_is_asked_for() -> None:
 def test_equal_runs_are_equal(n: int) -> None:
     result = paired([0.9] * n, [0.9] * n)
     assert result.verdict == f"equal on every one of {n} seeds"
-    assert not result.is_seen
+    assert result.outcome == "level"
 
 
 def test_one_difference_on_all_seeds_is_tested_by_signs() -> None:
@@ -141,7 +141,7 @@ def test_confusion_is_what_mistakes_leave() -> None:
     [([0.4, 0.3, 0.2], "falls"), ([0.2, 0.3], "rises"), ([0.3, 0.3], "stays"), ([0.3, 0.2, 0.4], "neither")],
 )
 def test_tells_what_an_error_does(means: list[float], words: str) -> None:
-    assert words in tell(tuple(Spread(mean, None, 1) for mean in means))
+    assert words in describe_errors(tuple(Spread(mean, None, 1) for mean in means))
 
 
 def test_numbers_are_written_plainly() -> None:

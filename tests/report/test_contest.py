@@ -1,4 +1,4 @@
-"""Who wins when: ranks, winners, what is over budget, and the same numbers on the page and in the summary."""
+"""Who wins when: ranks, y_pred, what is over budget, and the same numbers on the page and in the summary."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_methods_are_ranked_by_their_accuracy_with_most_images(panel):
     assert [standing.method for standing in panel.prominent] == ["ddlcn fast", *METHODS[1 : 1 + N_BEST]]
 
 
-def test_winners(panel):
-    assert panel.find_winner(1).method == "SRC"
-    assert panel.find_winner(5).method == "ddlcn fast"
+def test_the_best_method_by_number_of_images(panel):
+    assert panel.find_best(1).method == "SRC"
+    assert panel.find_best(5).method == "ddlcn fast"
 
 
 def test_what_is_concluded(panel):
@@ -74,7 +74,7 @@ def test_our_place_is_tested_seed_by_seed(ours, place):
         rows += [make_row(settings, seed, accuracy, mistakes=[]) for seed, accuracy in enumerate(accuracies)]
     experiment = Experiment("contest", "Who wins when", "", "contest", "train_per_class", tuple(cells), ())
     (panel,) = read_panels(fill_grid(experiment, group_by_settings(rows)))
-    assert panel.find_place(5) == place
+    assert panel.compare_best(5) == place
 
 
 def test_page_and_summary_say_the_same(tmp_path: Path):
@@ -112,7 +112,7 @@ def test_a_curve_with_other_methods_shows_what_they_cost(tmp_path: Path):
     write_report(rows, [size], tmp_path / "report.html")
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     labels = [attributes["aria-label"] for tag, attributes in page.elements if tag == "svg"]
-    assert "Line charts: By size, time to learn and time per image." in labels
+    assert "Line charts: By size, time to train and time per image." in labels
     (row,) = [row for row in page.table_with("DDLCN", "KSVD") if row[0] == "10"]
     assert "10.0 ms per image · fit 81.0 s" in row[2]
     write_summary(rows, [size], tmp_path / "RESULTS.md")

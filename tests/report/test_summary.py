@@ -31,7 +31,7 @@ def test_has_every_part(text: str) -> None:
         assert f"\n## {title}\n" in text
     assert "| (55-15) | depth 2 | clean | not run | 98.00 |  |  | 0 of 10 |" in text
     assert "98.76 reached | 10 of 10 |" in text
-    assert "no published figure at hand" in text
+    assert "no published figure available" in text
     assert "no difference can be seen" in text
     assert "<img" not in text
     assert "![" not in text

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.svm import SVC, LinearSVC
 
-from ddlcn.svm import LinearSVM, SVMSettings, fit_svm, gram_matrix
+from ddlcn.svm import LinearSVM, SVMConfig, fit_svm, gram_matrix
 
 
 def make_problem(n_classes: int, n: int = 90, n_columns: int = 400, seed: int = 0):
@@ -29,7 +29,7 @@ def problem(request):
 def test_the_gram_route_agrees_with_liblinear(problem, C, weighted):
     F, y, n_classes = problem
     weights = np.linspace(1, 3, n_classes) if weighted else np.ones(n_classes)
-    found = fit_svm(F, gram_matrix(F), y, SVMSettings(n_classes, C, "liblinear", weights), n_jobs=2)
+    found = fit_svm(F, gram_matrix(F), y, SVMConfig(n_classes, C, "liblinear", weights), n_jobs=2)
     liblinear = LinearSVC(C=C, tol=1e-9, max_iter=1_000_000, class_weight=dict(enumerate(weights))).fit(F, y)
     np.testing.assert_allclose(found.coef, liblinear.coef_, atol=1e-5)
     np.testing.assert_allclose(found.intercept, liblinear.intercept_, atol=1e-5)
@@ -40,8 +40,8 @@ def test_the_gram_route_agrees_with_liblinear(problem, C, weighted):
 def test_the_two_routes_agree(problem, C):
     F, y, n_classes = problem
     weights = np.linspace(1, 2, n_classes)
-    by_gram = fit_svm(F, gram_matrix(F), y, SVMSettings(n_classes, C, "liblinear", weights), n_jobs=1)
-    by_features = fit_svm(F, None, y, SVMSettings(n_classes, C, "liblinear", weights), n_jobs=2)
+    by_gram = fit_svm(F, gram_matrix(F), y, SVMConfig(n_classes, C, "liblinear", weights), n_jobs=1)
+    by_features = fit_svm(F, None, y, SVMConfig(n_classes, C, "liblinear", weights), n_jobs=2)
     assert np.abs(by_gram.decide(F) - by_features.decide(F)).max() < 5e-3  # liblinear stops at tol = 1e-4
     assert np.array_equal(by_gram.decide(F) > 0, by_features.decide(F) > 0)
 
@@ -49,7 +49,7 @@ def test_the_two_routes_agree(problem, C):
 def test_the_gram_route_is_optimal():
     """Its objective is no higher than what a general-purpose minimiser finds."""
     F, y = make_problem(2, n=30, n_columns=40)
-    found = fit_svm(F, gram_matrix(F), y, SVMSettings(2, 2.0, "liblinear", np.ones(2)), n_jobs=1)
+    found = fit_svm(F, gram_matrix(F), y, SVMConfig(2, 2.0, "liblinear", np.ones(2)), n_jobs=1)
     dense, signs = F.toarray().astype(np.float64), np.where(y == 1, 1.0, -1.0)
 
     def objective(w):
@@ -63,7 +63,7 @@ def test_the_gram_route_is_optimal():
 
 def test_libsvm_is_scikit_learns_svc(problem):
     F, y, n_classes = problem
-    found = fit_svm(F, None, y, SVMSettings(n_classes, 1.0, "libsvm", np.ones(n_classes)), n_jobs=1)
+    found = fit_svm(F, None, y, SVMConfig(n_classes, 1.0, "libsvm", np.ones(n_classes)), n_jobs=1)
     expected = SVC(kernel="linear").fit(F, y)
     np.testing.assert_allclose(found.decide(F), expected.decision_function(F), atol=1e-10)
     assert len(found.coef) == n_classes * (n_classes - 1) // 2
@@ -72,7 +72,7 @@ def test_libsvm_is_scikit_learns_svc(problem):
 def test_threads_do_not_change_the_weights():
     F, y = make_problem(5)
     for gram in (gram_matrix(F), None):
-        one, two = (fit_svm(F, gram, y, SVMSettings(5, 1.0, "liblinear", np.ones(5)), n_jobs) for n_jobs in (1, 2))
+        one, two = (fit_svm(F, gram, y, SVMConfig(5, 1.0, "liblinear", np.ones(5)), n_jobs) for n_jobs in (1, 2))
         assert np.array_equal(one.coef, two.coef)
         assert np.array_equal(one.intercept, two.intercept)
 

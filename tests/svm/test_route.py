@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ddlcn.svm import SVMSettings, prefer_gram, route, train
+from ddlcn.svm import SVMConfig, prefer_gram, route, train
 from tests.svm.test_linear import make_problem
 
 
@@ -22,8 +22,8 @@ class Rows:
         self.largest = max(self.largest, block.shape[0])
         return block
 
-    def estimate_nonzeros(self):
-        return self._features.nnz
+    def take_all(self, max_bytes):
+        return self._features if max_bytes is None or 8 * self._features.nnz <= max_bytes else None
 
 
 def test_the_route_follows_the_size():
@@ -36,25 +36,25 @@ def test_the_route_follows_the_size():
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_streamed_features_give_the_same_weights(n_classes, monkeypatch):
     F, y = make_problem(n_classes)
-    settings = SVMSettings(n_classes, 1.0, "liblinear", np.ones(n_classes))
-    held = train(Rows(F), y, settings, n_jobs=1)
+    config = SVMConfig(n_classes, 1.0, "liblinear", np.ones(n_classes))
+    held = train(Rows(F), y, config, n_jobs=1)
     assert held.gram is not None
     assert held.features is not None
     monkeypatch.setattr(route, "HELD_BYTES", 8 * F.nnz - 1)
     monkeypatch.setattr(route, "BLOCK_BYTES", 8 * F.nnz // 4)
     rows = Rows(F)
-    streamed = train(rows, y, settings, n_jobs=1)
+    streamed = train(rows, y, config, n_jobs=1)
     assert rows.largest <= len(y) // 4
     assert streamed.features is None
     np.testing.assert_allclose(streamed.gram, held.gram, atol=1e-6)
-    np.testing.assert_allclose(streamed.machine.coef, held.machine.coef, atol=1e-5)
-    np.testing.assert_allclose(streamed.machine.decide(F), held.machine.decide(F), atol=1e-5)
+    np.testing.assert_allclose(streamed.svm.coef, held.svm.coef, atol=1e-5)
+    np.testing.assert_allclose(streamed.svm.decide(F), held.svm.decide(F), atol=1e-5)
 
 
 def test_too_many_images_for_a_gram_matrix_are_held_whatever_their_size(monkeypatch):
     monkeypatch.setattr(route, "MAX_GRAM_IMAGES", 50)
     monkeypatch.setattr(route, "HELD_BYTES", 1)
     F, y = make_problem(3)
-    training = train(Rows(F), y, SVMSettings(3, 1.0, "liblinear", np.ones(3)), n_jobs=1)
+    training = train(Rows(F), y, SVMConfig(3, 1.0, "liblinear", np.ones(3)), n_jobs=1)
     assert training.gram is None
     assert training.features.shape == F.shape

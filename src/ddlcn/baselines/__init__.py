@@ -1,7 +1,7 @@
 """The methods that DDLCN is compared with, one file per family, behind the interface of `DDLCNClassifier`.
 
 Each takes images (or vectors, one per row) and labels. Names are the papers' acronyms, loaded on first use.
-`docs/add_a_baseline.md` says how to add one.
+`docs/add_a_baseline.md` explains how to add one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# Where each method lives. A new one is a file, a line here and a line in `ddlcn.methods`.
-_HOME = {
+# The module of each method. A new one is a file, a line here and a line in `ddlcn.baselines.registry`.
+_MODULES = {
     "BagOfWords": "bag_of_features",
     "CRC": "collaborative",
     "DBDL": "bayesian",
@@ -37,13 +37,13 @@ _HOME = {
     "VectorSVM": "plain",
 }
 
-__all__ = list(_HOME)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'ddlcn.baselines' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"ddlcn.baselines.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"ddlcn.baselines.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
-"""What all baselines share: images or vectors and labels in, decisions out. A method adds `_learn` and `_decide`.
+"""The base classes of all baselines. In: images or vectors, and labels. Out: decisions. A method adds `_learn` and
+`_decide`.
 
-`VectorBaseline` is for methods that see an image as one vector: `features` says how it becomes one
-(`baselines.inputs`), and a matrix (n, m), one row per image, is taken as it is. `PictureBaseline` is for methods that
-need the pixels where they are: it gives them pictures of one size.
+`VectorBaseline` is for methods on one vector per image: `features` names the transformer (`baselines.inputs`); a matrix
+(n, m), one row per image, is used directly. `PictureBaseline` is for methods on pixels, with pictures of one size.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ddlcn._labels import check_labels
-from ddlcn._tags import TakesImages
-from ddlcn._validation import seed_sequence
 from ddlcn.baselines.inputs import is_matrix, make_input, read_stack
-from ddlcn.features import name_images
+from ddlcn.images import name_images
+from ddlcn.svm import pick_class
+from ddlcn.utils.estimators import TakesImages
+from ddlcn.utils.labels import check_labels
+from ddlcn.utils.validation import seed_sequence
 
 Array = NDArray[Any]
 Labels = NDArray[np.intp]
 
 
 class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Fit, predict and decide, around three verbs.
+    """Fit, predict and decide, by three methods.
 
-    `_take(images, fitting)` : what the method works on, n items.
+    `_take(images, fitting)` : the n items that the method works on.
     `_learn(items, y)` : learn from n items and class indices y (n,) in 0 .. len(self.classes_) - 1.
     `_decide(items)` : scores (n, n_classes); the largest wins. Or (n,) for two classes, positive for the second.
     """
@@ -49,13 +50,13 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, images: Any, y: Any) -> Baseline:
         """Learn from images (or vectors, one per row) and their labels y (n,)."""
-        if y is None:  # in scikit-learn's words, which its checks look for
+        if y is None:  # the wording that scikit-learn's checks expect
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         items = self._take(images, fitting=True)
         if np.asarray(y).dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         y = column_or_1d(y, warn=True)
-        with warnings.catch_warnings():  # scikit-learn takes one image per class for regression
+        with warnings.catch_warnings():  # with one image per class scikit-learn assumes regression
             warnings.filterwarnings("ignore", "The number of unique classes")
             check_classification_targets(y)
             self.classes_, indices = check_labels(y, len(items))
@@ -71,17 +72,16 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, images: Any) -> Array:
         """Labels (n,)."""
         scores = self.decision_function(images)
-        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: Array = self.classes_[winners]
+        labels: Array = self.classes_[pick_class(scores)]
         return labels
 
     def _spawn(self, n: int) -> list[np.random.SeedSequence]:
-        """So many seeds from `random_state`; the first is the input's, if there is one."""
+        """Return n seeds from `random_state`; the first is for the input."""
         return seed_sequence(getattr(self, "random_state", None)).spawn(n)
 
 
 class VectorBaseline(Baseline):
-    """A baseline that sees an image as one vector; `_take` returns a matrix (n, m) of float64.
+    """A baseline on one vector per image; `_take` returns a matrix (n, m) of float64.
 
     Its constructor has `features`: "pixels", "random", "eigen", "hog", "pyramid", "cnn" or a file of vectors (see
     `baselines.inputs`), or a transformer of images. Not used where vectors are passed in.
@@ -101,14 +101,14 @@ class VectorBaseline(Baseline):
 
     def fit(self, images: Any, y: Any) -> Baseline:
         """Learn from images, or vectors (n, m), and their labels y (n,)."""
-        for name in ("input_", "n_features_in_", "feature_names_in_"):  # what an earlier fit left
+        for name in ("input_", "n_features_in_", "feature_names_in_"):  # from an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
         return super().fit(images, y)
 
 
 class PictureBaseline(Baseline, TakesImages):
-    """A baseline that sees pictures of one size; `_take` returns them as (n, H, W) of float32 in [0, 1].
+    """A baseline on pictures of one size; `_take` returns them as (n, H, W) of float32 in [0, 1].
 
     Its constructor has `image_shape`: (H, W), or None for the shape of the first training image.
     """

@@ -1,16 +1,17 @@
-"""Dictionaries drawn from a posterior: DBDL (Akhtar, Shafait, Mian 2016) and JBDC (Akhtar, Mian, Porikli 2017).
+"""Dictionaries sampled from a posterior: DBDL (Akhtar, Shafait, Mian 2016) and JBDC (Akhtar, Mian, Porikli 2017).
 
-An image x (m,) of class c, and its label h (n_classes,) as zeros and a one, are sums of K factors, most left out:
+An image x (m,) of class c and its one-hot label h (n_classes,) are sums of a few of K factors:
 
     x = (z * s) Phi + noise        h = (r * t) Psi + noise
     rows of Phi ~ N(0, I / m)      rows of Psi ~ N(0, I / n_classes)
     z_k, r_k ~ Bernoulli(pi_ck)    pi_ck ~ Beta(a / K, b (K - 1) / K)
     s_k, t_k ~ N(0, 1 / p_c)       p_c, and one over the variance of each noise ~ Gamma(1e-6, 1e-6)
 
-All classes share the factors, but each has its own chances pi_c of using them: that is what tells classes apart. Gibbs
-sampling draws every part in turn from its distribution given all others, and drops factors that no class uses.
-DBDL draws Phi first, then Psi with the chances that Phi leaves behind. JBDC draws both in turn, and the chances from
-the use of both. A new image is coded over Phi by OMP; its code times Psi has one score per class. The last draw counts.
+All classes share the factors, but each has its own probabilities pi_c of using them, which discriminate the classes.
+Gibbs sampling draws every variable in turn from its distribution given all others, and drops factors that no class
+uses. DBDL samples Phi first, then Psi with the final probabilities of Phi. JBDC samples both in turn, and the
+probabilities from the use of both. A new image is coded over Phi by OMP; its code times Psi has one score per class.
+The last sample is used.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from scipy import linalg, sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
 from ddlcn.coding.omp import encode_omp
 from ddlcn.engines.compile import kernel
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_number
 
 Array = NDArray[Any]
 Generator = np.random.Generator
 
-VAGUE = 1e-6  # both parameters of the Gamma distributions: next to no knowledge
-UNUSED = 1e-6  # a factor is dropped when every class's chance of using it is below this
+VAGUE = 1e-6  # both parameters of the Gamma priors: uninformative
+UNUSED = 1e-6  # a factor is dropped when every class's probability of using it is below this
 # Rows drawn at a time by one thread, with their random numbers: 6 MB each for 1,500 factors.
 BLOCK = 256
 
 
 @dataclass
 class Sum:
-    """One of the two sums, and all that belongs to it: rows Y (n, m) of classes y (n,), made of K factors.
+    """The state of one of the two sums: rows Y (n, m) of classes y (n,), made of K factors.
 
     D (K, m) : the factors.
-    used (n, K) of bool, weights (n, K) : z and s; what is not used has a weight, too.
-    spread (n_classes,) : one over the variance of the weights, per class.
-    noise : one over the variance of the noise.
+    used (n, K) of bool, weights (n, K) : z and s; unused factors have a weight, too.
+    spread (n_classes,) : precision of the weights, per class.
+    noise : precision of the noise.
     """
 
     Y: Array
@@ -63,7 +64,7 @@ class Sum:
         return sparse.csr_array(np.where(self.used, self.weights, 0.0))
 
     def draw(self, chances: Array, rng: Generator, n_jobs: int | None = None) -> None:
-        """Draw everything once, but the chances (n_classes, K)."""
+        """Draw everything once, except the chances (n_classes, K)."""
         codes = self.codes()
         A, B = (codes.T @ codes).toarray(), codes.T @ self.Y
         draw_factors(self.D, A, B, self.noise, float(self.D.shape[1]), rng.standard_normal(self.D.shape))
@@ -73,8 +74,8 @@ class Sum:
         squares = np.bincount(self.y, np.einsum("ij,ij->i", self.weights, self.weights), n_classes)
         counts = np.bincount(self.y, minlength=n_classes) * K
         self.spread = rng.gamma(VAGUE + counts / 2) / (VAGUE + squares / 2)
-        rest = self.Y - self.codes() @ self.D
-        self.noise = rng.gamma(VAGUE + rest.size / 2) / (VAGUE + np.vdot(rest, rest) / 2)
+        residual = self.Y - self.codes() @ self.D
+        self.noise = rng.gamma(VAGUE + residual.size / 2) / (VAGUE + np.vdot(residual, residual) / 2)
 
     def _draw_codes(self, left: Array, chances: Array, rng: Generator, n_jobs: int | None) -> None:
         chances = np.clip(chances, 1e-300, 1 - 1e-12)
@@ -90,7 +91,7 @@ class Sum:
             y, used, weights = self.y[rows], self.used[rows], self.weights[rows]
             draw_codes(used, weights, left[rows], gram, odds, self.spread, y, self.noise, uniform, normal)
 
-        # The random numbers are drawn here, in order, not by the threads: the result does not depend on their number.
+        # The random numbers are drawn here, in order, so the result does not depend on the number of threads.
         for _ in map_threads(work, cut(), n_jobs):
             pass
 
@@ -109,7 +110,7 @@ class Sum:
 def draw_factors(D: Array, A: Array, B: Array, noise: float, prior: float, normal: Array) -> None:
     """Draw the rows of D (K, m) in turn, given A = C^T C (K, K) and B = C^T Y (K, m) of codes C.
 
-    `prior`: one over the variance before anything is seen; `normal` (K, m): random numbers.
+    `prior`: the prior precision; `normal` (K, m): random numbers.
     """
     K, m = D.shape
     row = np.empty(m)
@@ -139,8 +140,8 @@ def draw_codes(
 ) -> None:
     """Draw z and s of every factor in turn, for every row; all in place.
 
-    left (n, K) : what is left of a row, times every factor. gram (K, K) : D D^T.
-    odds (n_classes, K) : log odds that a factor is used, before the row is seen.
+    left (n, K) : residual of a row, times every factor. gram (K, K) : D D^T.
+    odds (n_classes, K) : prior log odds that a factor is used.
     uniform, normal (n, K) : random numbers.
     """
     n, K = used.shape
@@ -149,14 +150,14 @@ def draw_codes(
         for k in range(K):
             weight, square = weights[i, k], gram[k, k]
             before = weight if used[i, k] else 0.0
-            own = left[i, k] + square * before  # the factor times what all others leave
-            gain = noise * weight * (own - 0.5 * square * weight) + odds[y[i], k]
-            # Below -37 the chance is less than the smallest step of a random number: the exponential is spared.
+            product = left[i, k] + square * before  # the factor times the residual without it
+            gain = noise * weight * (product - 0.5 * square * weight) + odds[y[i], k]
+            # Below -37 the probability is less than the resolution of a random number: skip the exponential.
             used[i, k] = gain > -37.0 and uniform[i, k] * (1.0 + np.exp(-gain)) < 1.0
             after = 0.0
             if used[i, k]:
                 precision = prior + noise * square
-                after = noise * own / precision + normal[i, k] / np.sqrt(precision)
+                after = noise * product / precision + normal[i, k] / np.sqrt(precision)
                 weights[i, k] = after
             else:
                 weights[i, k] = normal[i, k] / np.sqrt(prior)
@@ -166,7 +167,7 @@ def draw_codes(
 
 
 def draw_chances(counts: Array, sizes: Array, a: float, rng: Generator) -> Array:
-    """pi (n_classes, K), given how often of how many times, `sizes` (n_classes,), each factor was used."""
+    """Draw pi (n_classes, K), given the counts (n_classes, K) of uses out of `sizes` (n_classes,)."""
     K = counts.shape[1]
     return np.asarray(rng.beta(a / K + counts, a * (K - 1) / K + sizes[:, None] - counts))
 
@@ -178,7 +179,7 @@ def start_sums(X: Array, y: Labels, n_classes: int, K: int, n_nonzero: int, rng:
     used, weights = codes != 0, np.where(codes != 0, codes, rng.standard_normal(codes.shape))
     H = np.eye(n_classes)[y]
     P = linalg.solve(codes.T @ codes + np.eye(K), codes.T @ H, assume_a="pos")
-    # Where the chain starts: drawn anew in the first round. Images are of length one, and OMP leaves little of them.
+    # The start of the chain, replaced in the first round. Images have unit norm, and their OMP residuals are small.
     spread, noise = np.ones(n_classes), 1e6
     return Sum(X, y, D, used, weights, spread, noise), Sum(H, y, P, used.copy(), weights.copy(), spread, noise)
 
@@ -186,12 +187,12 @@ def start_sums(X: Array, y: Labels, n_classes: int, K: int, n_nonzero: int, rng:
 def draw_model(
     X: Array, y: Labels, K: int, n_nonzero: int, n_iter: int, joint: bool, rng: Generator, n_jobs: int | None = None
 ) -> tuple[Array, Array, Array]:
-    """Phi (K, m), Psi (K, n_classes) and chances (n_classes, K), of rows X (n, m) of length one; K may shrink.
+    """Phi (K, m), Psi (K, n_classes) and chances (n_classes, K), of rows X (n, m) of unit norm; K may shrink.
 
     `joint`: JBDC, else DBDL.
     """
     sizes = np.bincount(y).astype(np.float64)
-    # a = b. Ours: 100 in its place recognises folds of Extended Yale B alike, but drops no factor.
+    # a = b. Our choice: 100 instead gives the same accuracy on folds of Extended Yale B, but drops no factor.
     a = sizes.min() / 2
     phi, psi = start_sums(X, y, len(sizes), K, n_nonzero, rng)
     chances = np.full((len(sizes), K), 0.5)
@@ -223,9 +224,10 @@ class DBDL(VectorBaseline):
     ----------
     atoms_per_image : float
         Factors at the start, per training image; those that no class uses are dropped. Up to one they start as
-        different images, above as images drawn with repetition. This and the next two are ours, not published: from one
-        fold of training images (304 of Extended Yale B, 500 of AR; DBDL). Of 0.5 (0.47), 0.75 and 1.25, 0.75 won on
-        both (88, 94, 88% and 87, 92, 57% after 20 draws). At 0.75 none is dropped there; at 1.25 a sixth, in 60.
+        different images, above as images drawn with repetition. This and the next two are our settings, not published:
+        from one fold of training images (304 of Extended Yale B, 500 of AR; DBDL). Of 0.5 (0.47), 0.75 and 1.25, 0.75
+        was best on both (88, 94, 88% and 87, 92, 57% after 20 draws). At 0.75 none is dropped there; at 1.25 a sixth,
+        in 60.
     n_nonzero : int
         Entries of a code by OMP, at the start and of a new image. Of 50 and 100 for new images, 50 was better on
         Extended Yale B by two points and 100 on AR by one; 10, 20 and 30 were mostly worse.
@@ -238,7 +240,7 @@ class DBDL(VectorBaseline):
     Attributes
     ----------
     dictionary_ : ndarray (atoms, m)
-        Phi, its rows as drawn: not of length one.
+        Phi, its rows as drawn: not of unit norm.
     classifier_ : ndarray (atoms, n_classes)
         Psi.
     chances_ : ndarray (n_classes, atoms)
@@ -277,7 +279,7 @@ class DBDL(VectorBaseline):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # Of vectors with two entries OMP leaves nothing, whichever factors it takes: such codes know of no class.
+        # For two-dimensional data any two factors give a zero residual: such codes carry no class information.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -285,7 +287,7 @@ class DBDL(VectorBaseline):
 class JBDC(DBDL):
     """Joint Bayesian dictionary and classifier: DBDL, but the dictionary and the classifier are drawn in turn.
 
-    Parameters and attributes as of `DBDL`.
+    Parameters and attributes as for `DBDL`.
     """
 
     _joint = True

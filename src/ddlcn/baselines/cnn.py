@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._threads import count_threads
-from ddlcn._validation import check_choice, check_count, check_number
 from ddlcn.baselines.base import Labels, PictureBaseline
+from ddlcn.utils.threads import count_threads
+from ddlcn.utils.validation import check_choice, check_count, check_number
 
 Array = NDArray[Any]
 
-# Pictures that are decided on at a time.
+# Pictures per batch at prediction.
 BATCH = 256
 
 
@@ -36,12 +36,12 @@ class SmallCNN(PictureBaseline):
     Parameters
     ----------
     image_shape : (H, W), optional
-        What pictures are resized to; None means the shape of the first training picture. Each of the channels halves
-        both sides, which must leave a pixel.
+        Size that pictures are resized to; None means the shape of the first training picture. Each layer halves both
+        sides, which must leave a pixel.
     channels : tuple of int
         Output channels of each convolution layer.
     n_steps : int
-        Batches to learn from, whatever the number of images: the time hardly depends on it.
+        Training batches, independent of the number of images: so is the time.
     batch_size : int
         At most the number of images.
     learning_rate : float
@@ -50,7 +50,7 @@ class SmallCNN(PictureBaseline):
     dropout : float in [0, 1)
         Share of the linear layer's inputs left out at each step.
     shift : int
-        Each training picture is moved by up to so many pixels both ways at each step, its border repeated.
+        Largest random shift of a training picture in pixels, both ways, at each step; its border is repeated.
     device : str
         As torch names it, "cpu" or "cuda"; "auto" means cuda where there is one.
     n_jobs : int, optional
@@ -62,7 +62,7 @@ class SmallCNN(PictureBaseline):
     weights_ : dict of str to ndarray
         The state of the network, by torch's names.
     losses_ : ndarray (n_steps,)
-        Of each batch.
+        Loss of each batch.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SmallCNN(PictureBaseline):
 def standardise(pictures: Array) -> NDArray[np.float32]:
     """Pictures (n, H, W) without their mean and of deviation one, each by itself; a constant one becomes zero."""
     centred = pictures - pictures.mean(axis=(1, 2), keepdims=True)
-    # 0.01: what is fainter than that, in grey values of [0, 1], is noise and not enlarged.
+    # 0.01: fainter contrast, in grey values of [0, 1], is noise and not amplified.
     return np.asarray(centred / np.maximum(centred.std(axis=(1, 2), keepdims=True), 0.01), np.float32)
 
 
@@ -164,7 +164,7 @@ def build_network(torch: Any, shape: tuple[int, ...], channels: tuple[int, ...],
     """A torch Sequential: (n, 1, H, W) in, (n, n_classes) out."""
     nn = torch.nn
     layers, n_before = [], 1
-    for n in channels:  # no bias: batch normalisation would take it away again
+    for n in channels:  # no bias: batch normalisation removes it
         layers += [nn.Conv2d(n_before, n, 3, padding=1, bias=False), nn.BatchNorm2d(n), nn.ReLU(), nn.MaxPool2d(2)]
         n_before = n
     height, width = (side >> len(channels) for side in shape)
@@ -175,7 +175,7 @@ def train_network(
     torch: Any, network: Any, pictures: Array, y: Labels, batches: Iterator[NDArray[np.intp]], n_steps: int,
     rate: float, decay: float, shift: int, rng: np.random.Generator,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Train `network` in place, where it lies; the loss of every step (n_steps,)."""
+    """Train `network` in place, on its device; returns the loss of every step (n_steps,)."""
     device = next(network.parameters()).device
     optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=n_steps + 1)
@@ -197,7 +197,7 @@ def _load_torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ImportError as error:
-        raise ImportError("SmallCNN needs torch: pip install 'ddlcn[gpu]'") from error
+        raise ImportError("SmallCNN needs torch: pip install 'ddlcn[torch]'") from error
 
 
 def _choose_device(torch: Any, device: str) -> str:
@@ -209,7 +209,7 @@ def _choose_device(torch: Any, device: str) -> str:
 
 @contextmanager
 def _use_threads(torch: Any, n_jobs: int | None) -> Iterator[None]:
-    """`n_jobs` threads for torch, and after that as many as before."""
+    """Use `n_jobs` threads in torch; the number is restored afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count_threads(n_jobs))
     try:
@@ -220,7 +220,7 @@ def _use_threads(torch: Any, n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def _keep_seeds(torch: Any, device: str, seed: int) -> Iterator[None]:
-    """torch draws from `seed`, the same on every run; its own random state is put back in the end."""
+    """Seed torch with `seed`, deterministically; its random state is restored afterwards."""
     on_gpu = device != "cpu"
     with torch.random.fork_rng([torch.device(device)] if on_gpu else []):
         torch.default_generator.manual_seed(seed)

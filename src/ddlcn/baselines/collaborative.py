@@ -1,7 +1,7 @@
 """Training images as the dictionary: SRC (Wright et al. 2009) and CRC (Zhang et al. 2011).
 
-An image x is coded over all training images A (n, m), rows of length one; the class whose own part of the code leaves
-the least of x wins.
+An image x is coded over all training images A (n, m), rows of unit norm; the class with the smallest residual, using
+its own part of the code, is predicted.
 
     SRC   min_z 1/2 ||x - z A||^2 + alpha ||z||_1          class c: ||x - z_c A_c||
     CRC   min_z ||x - z A||^2 + alpha ||z||^2               class c: ||x - z_c A_c|| / ||z_c||
@@ -17,14 +17,14 @@ from scipy import linalg
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_choice, check_count, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
 from ddlcn.coding.lasso import LassoCoder
 from ddlcn.coding.omp import encode_omp
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_choice, check_count, check_number
 
 Array = NDArray[Any]
-# Images coded at a time: enough for a matrix product, few enough that two threads share a small folder.
+# Images coded at a time: enough for a matrix product, few enough to divide a small folder among threads.
 N_AT_ONCE = 64
 
 
@@ -34,13 +34,13 @@ class SRC(VectorBaseline):
     Parameters
     ----------
     alpha : float
-        Weight of the l1 norm, for images of length one. On folds of training faces (Extended Yale B) 0.01 recognises
+        Weight of the l1 norm, for images of unit norm. On folds of training faces (Extended Yale B) 0.01 recognises
         94.2 %, 0.005 and 0.003 96.2, 0.001 96.5 in six times the time.
     atoms_per_class : int, optional
-        Use so many training images of every class, drawn at random; None means all.
+        Number of training images of every class to use, drawn at random; None means all.
     coding : "lasso" or "omp"
-        How an image is coded: with the l1 norm, as published; or by orthogonal matching pursuit, as some programs do,
-        which is quicker and no optimum.
+        How an image is coded: with the l1 norm, as published; or by orthogonal matching pursuit, as in some
+        implementations, which is faster and not optimal.
     n_nonzero : int, optional
         Entries of a code by pursuit; None means a tenth of the dimensions.
     tol : float
@@ -89,7 +89,7 @@ class SRC(VectorBaseline):
                 codes = encode_omp(part, self.dictionary_, n_nonzero, n_jobs=1, gram=self._coder.gram).toarray()
             else:
                 codes, _ = self._coder.encode_dense(part)
-            return -leftovers(part, codes, self.dictionary_, self.atom_labels_, len(self.classes_))
+            return -measure_residuals(part, codes, self.dictionary_, self.atom_labels_, len(self.classes_))
 
         X = normalize(X)
         return np.concatenate(list(map_threads(decide, range(0, len(X), N_AT_ONCE), self.n_jobs)))
@@ -101,7 +101,7 @@ class CRC(VectorBaseline):
     Parameters
     ----------
     alpha : float
-        Times n / 700, for n training images of length one, as published.
+        Times n / 700, for n training images of unit norm, as published.
     features, n_jobs, random_state
         See `VectorBaseline`.
     """
@@ -124,22 +124,22 @@ class CRC(VectorBaseline):
     def _decide(self, X: Array) -> Array:
         X = normalize(X)
         codes = X @ self._to_codes
-        return -leftovers(X, codes, self.dictionary_, self.atom_labels_, len(self.classes_), relative=True)
+        return -measure_residuals(X, codes, self.dictionary_, self.atom_labels_, len(self.classes_), relative=True)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # A class of more images than dimensions spans everything, and leaves nothing of any image: the toy data of
-        # scikit-learn's checks, two-dimensional, are such.
+        # A class with more images than dimensions spans the whole space, so every residual is zero: so are the
+        # two-dimensional data of scikit-learn's checks.
         tags.classifier_tags.poor_score = True
         return tags
 
 
-def leftovers(X: Array, codes: Array, A: Array, y: Labels, n_classes: int, relative: bool = False) -> Array:
+def measure_residuals(X: Array, codes: Array, A: Array, y: Labels, n_classes: int, relative: bool = False) -> Array:
     """||x - z_c A_c|| for every row x of X and every class c: (n, n_classes); `relative`: divided by ||z_c||."""
     out = np.empty((len(X), n_classes))
     for c in range(n_classes):
-        own = codes[:, y == c]
-        out[:, c] = np.linalg.norm(X - own @ A[y == c], axis=1)
+        z_c = codes[:, y == c]
+        out[:, c] = np.linalg.norm(X - z_c @ A[y == c], axis=1)
         if relative:
-            out[:, c] /= np.maximum(np.linalg.norm(own, axis=1), 1e-12)
+            out[:, c] /= np.maximum(np.linalg.norm(z_c, axis=1), 1e-12)
     return out

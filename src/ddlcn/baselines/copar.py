@@ -1,15 +1,16 @@
-"""DL-COPAR (Kong & Wang 2012): a dictionary for what is particular to each class, one for what all have in common.
+"""DL-COPAR (Kong & Wang 2012): a particular dictionary for each class, and one common to all.
 
-In come X (n, m), rows of length one, and classes y (n,). With D = [D_1 .. D_C, D_0], Z_c^j the codes of class c's
+In: X (n, m), rows of unit norm, and classes y (n,). With D = [D_1 .. D_C, D_0], Z_c^j the codes of class c's
 images over D_j:
 
     1/2 ||X - Z D||^2 + 1/2 sum_c (||X_c - Z_c^c D_c - Z_c^0 D_0||^2 + sum_{j != c, 0} ||Z_c^j||^2)
     + lambda1 ||Z||_1 + eta / 2 sum_{i != j} ||D_i D_j^T||^2
 
-over Z and atoms no longer than one: all atoms together, and a class's own with the common ones, should give its
-images; others' should not be needed; and dictionaries should not resemble each other. An image is then coded over
-[D_c, D_0] for each class, 1/2 ||x - z D||^2 + gamma ||z||_1, and the class with the least of that wins (the paper's
-local classifier), or over all atoms at once, and the class with the least ||x - z_0 D_0 - z_c D_c||^2 (its global one).
+over Z and atoms of norm at most one: all atoms together, and a class's own with the common ones, should reconstruct
+its images; those of other classes should not be used; and dictionaries should be incoherent. An image is then coded
+over [D_c, D_0] for each class, 1/2 ||x - z D||^2 + gamma ||z||_1, and the class with the smallest value is predicted
+(the paper's local classifier), or over all atoms at once, and the class with the smallest
+||x - z_0 D_0 - z_c D_c||^2 (its global one).
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from ddlcn._validation import check_choice, check_count, check_number
 from ddlcn.baselines.base import Labels
-from ddlcn.baselines.shared_parts import (
+from ddlcn.baselines.class_dictionaries import (
     SHARED,
     ClassDictionaries,
     alternate,
@@ -33,6 +33,7 @@ from ddlcn.baselines.shared_parts import (
     start_dictionary,
     step_atoms,
 )
+from ddlcn.utils.validation import check_choice, check_count, check_number
 
 Array = NDArray[Any]
 
@@ -66,8 +67,8 @@ def code(X: Array, y: Labels, D: Array, labels: Labels, Z: Array, lambda1: float
 
 def step_dictionary(X: Array, y: Labels, D: Array, labels: Labels, Z: Array, eta: float) -> Array:
     """Atoms (K, m) with a lower objective, codes held fixed: dictionary after dictionary, the common one last."""
-    # Differs from the paper: the codes of other classes' images over D_c, which it takes to be zero, count too;
-    # otherwise the objective may rise.
+    # Differs from the paper: the codes of other classes' images over D_c, which it assumes to be zero, are included;
+    # otherwise the objective may increase.
     useful = useful_atoms(y, labels)
     ours = Z * useful
     F = Z.T @ Z + ours.T @ ours
@@ -82,9 +83,9 @@ def step_dictionary(X: Array, y: Labels, D: Array, labels: Labels, Z: Array, eta
         others = scatter - atoms.T @ atoms
         mutual = F[np.ix_(group, group)]
         fixed = E[group] - F[group] @ D + mutual @ atoms
-        bound = eta * float(np.linalg.norm(others))  # no less than the largest eigenvalue, close where one stands out
+        bound = eta * float(np.linalg.norm(others))  # at least the largest eigenvalue, close to it if one dominates
         for _ in range(5):
-            # eta ||A d||^2 is bounded by its tangent plus bound ||d - d_now||^2: then atoms are as easy as without it.
+            # eta ||A d||^2 is majorised by its tangent plus bound ||d - d_now||^2: the update then is as without it.
             linear = fixed + bound * atoms - eta * atoms @ others
             atoms = step_atoms(atoms, mutual + bound * np.eye(len(group)), linear, labels[group], n_sweeps=1)
         scatter = others + atoms.T @ atoms
@@ -102,16 +103,16 @@ class DLCOPAR(ClassDictionaries):
     n_shared : int
         Atoms of the common dictionary.
     lambda1, eta : float
-        Weights of the sparse term (the paper's lambda) and of the likeness of dictionaries; 0.001 and 0.01, and 5
-        common atoms, are what the toolbox DICTOL has for Extended Yale B.
+        Weights of the sparse term (the paper's lambda) and of the incoherence term; 0.001 and 0.01, and 5 common atoms,
+        are the settings of the toolbox DICTOL for Extended Yale B.
     gamma : float
-        How a new image is coded.
+        Weight of the l1 norm when coding a new image.
     classify : {"local", "global"}
-        Which of the paper's two classifiers.
+        The paper's two classifiers.
     max_iter : int
-        At most so many rounds of codes and atoms; 10 in DICTOL.
+        Most rounds of codes and atoms; 10 in DICTOL.
     tol : float
-        Learning ends when a round lowers the objective by less than this part of it.
+        Learning ends when a round lowers the objective by less than this fraction.
     features, n_jobs, random_state
         See `VectorBaseline`. Nothing else is random.
 
@@ -173,15 +174,15 @@ class DLCOPAR(ClassDictionaries):
 
     def _decide(self, X: Array) -> Array:
         X = normalize(X)
-        everywhere = self.classify == "global"
-        if everywhere:
+        is_global = self.classify == "global"
+        if is_global:
             codes = code_images(self.dictionary_ @ self.dictionary_.T, X @ self.dictionary_.T, self.gamma, self.n_jobs)
         scores = np.empty((len(X), len(self.classes_)))
         for c in range(len(self.classes_)):
             useful = (self.atom_labels_ == c) | (self.atom_labels_ == SHARED)
             D = self.dictionary_[useful]
-            Z = codes[:, useful] if everywhere else code_images(D @ D.T, X @ D.T, self.gamma, self.n_jobs)
+            Z = codes[:, useful] if is_global else code_images(D @ D.T, X @ D.T, self.gamma, self.n_jobs)
             scores[:, c] = -((X - Z @ D) ** 2).sum(axis=1) / 2
-            if not everywhere:
+            if not is_global:
                 scores[:, c] -= self.gamma * np.abs(Z).sum(axis=1)
         return scores

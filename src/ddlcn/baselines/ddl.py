@@ -1,14 +1,15 @@
 """Deep dictionary learning, one layer at a time: DDL (Tariyal, Majumdar, Singh, Vatsa 2016).
 
-    X  ~  phi(... phi(phi(Z D_L) D_{L-1}) ...) D_1        phi = tanh, D_l (n_l, n_{l-1}) with rows of length one
+    X  ~  phi(... phi(phi(Z D_L) D_{L-1}) ...) D_1        phi = tanh, D_l (n_l, n_{l-1}) with rows of unit norm
 
-X (n, m) images, Z (n, n_L) their codes. Layers are learned greedily, each from what the one before leaves:
+X (n, m) images, Z (n, n_L) their codes. Layers are learned greedily, each from the codes of the one before:
 
     layer l < L    min ||Y - Z D||^2                      no penalty: the codes are dense
     layer L        min 1/2 ||Y - Z D||^2 + alpha ||Z||_1
 
-with Y = X for the first layer and Y = phi^-1(Z) of the layer before for the others. Z and D take turns: least squares
-for D and dense Z, iterative soft thresholding (ISTA) for sparse Z. No label is used. A linear SVM sees the last codes.
+with Y = X for the first layer and Y = phi^-1(Z) of the layer before for the others. Z and D are updated in
+turn: least squares for D and dense Z, iterative soft thresholding (ISTA) for sparse Z. No label is used. A linear SVM
+is trained on the last codes.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from scipy import linalg
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from ddlcn._validation import check_count, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
+from ddlcn.utils.validation import check_count, check_number
 
 Array = NDArray[Any]
 
-# Codes are kept off +-1, where phi^-1 is infinite. With images of length one few codes come near it.
+# Codes are clipped below 1, where phi^-1 is infinite. With images of unit norm few codes come near it.
 EDGE = 0.999
-ISTA_ROUNDS = 20  # per turn in training, from the codes of the turn before
-ISTA_ROUNDS_NEW = 200  # for codes that count, from nothing
+ISTA_ROUNDS = 20  # per iteration in training, from the previous codes
+ISTA_ROUNDS_NEW = 200  # for the final codes, from zero
 
 
 def solve_codes(Y: Array, D: Array) -> Array:
-    """Dense codes (n, atoms) of rows Y (n, m): min ||Y - Z D||^2, the shortest if there are many."""
+    """Dense codes (n, atoms) of rows Y (n, m): min ||Y - Z D||^2, the minimum-norm solution."""
     return np.asarray(Y @ linalg.pinv(D))
 
 
 def solve_atoms(Y: Array, Z: Array) -> Array:
-    """Atoms (atoms, m) of length one: min ||Y - Z D||^2, then scaled; those of unused codes are zero."""
+    """Atoms (atoms, m) of unit norm: min ||Y - Z D||^2, then scaled; those of unused codes are zero."""
     D = linalg.pinvh(Z.T @ Z) @ (Z.T @ Y)
     return np.asarray(normalize(D))
 
@@ -77,8 +78,8 @@ def learn_sparse_layer(Y: Array, n_atoms: int, alpha: float, n_iter: int) -> Arr
     return D
 
 
-def unbend(Z: Array) -> Array:
-    """phi^-1: what a layer's codes (n, atoms) are for the next layer."""
+def invert_activation(Z: Array) -> Array:
+    """phi^-1 of a layer's codes (n, atoms): the input of the next layer."""
     return np.asarray(np.arctanh(np.clip(Z, -EDGE, EDGE)))
 
 
@@ -86,7 +87,7 @@ def encode_layers(X: Array, dictionaries: list[Array], alpha: float) -> Array:
     """Codes (n, atoms of the last layer) of images X (n, m)."""
     Y = normalize(X)
     for D in dictionaries[:-1]:
-        Y = unbend(solve_codes(Y, D))
+        Y = invert_activation(solve_codes(Y, D))
     return shrink_codes(Y, dictionaries[-1], alpha, ISTA_ROUNDS_NEW)
 
 
@@ -96,15 +97,15 @@ class DDL(VectorBaseline):
     Parameters
     ----------
     n_atoms : tuple of int
-        Atoms per layer, the last one sparse. No more than a layer's input has columns, or there are images. Ours, as
-        are the next two, from one fold of training images of Extended Yale B (304 images): the default has 91% there,
+        Atoms per layer, the last one sparse. At most the columns of a layer's input, and the images. Our setting,
+        as the next two, from one fold of training images of Extended Yale B (304 images): the default has 91% there,
         (400, 200, 100) 86%, and (500, 400, 300) 92% for nearly twice the time.
     alpha : float
-        Of the last layer. On that fold, 0.01 has 88%.
+        l1 weight of the last layer. On that fold, 0.01 has 88%.
     C : float
-        Of the SVM. On that fold, 1 has 86%.
+        Regularisation of the SVM. On that fold, 1 has 86%.
     n_iter : int
-        Turns per layer.
+        Iterations per layer.
     features, n_jobs, random_state
         See `VectorBaseline`. Nothing else here is random.
 
@@ -144,10 +145,10 @@ class DDL(VectorBaseline):
         for n in dense:
             D = learn_dense_layer(Y, n, n_iter)
             self.dictionaries_.append(D)
-            Y = unbend(solve_codes(Y, D))
+            Y = invert_activation(solve_codes(Y, D))
         self.dictionaries_.append(learn_sparse_layer(Y, last, alpha, n_iter))
-        # Differs from the paper: it also classifies by nearest neighbours, which is far worse on these codes (58% where
-        # the SVM has 91%, on folds of training images of Extended Yale B).
+        # Differs from the paper: it also classifies by nearest neighbours, which is far worse on these codes (58%, the
+        # SVM 91%, on folds of training images of Extended Yale B).
         seed = int(self._spawn(2)[1].generate_state(1)[0])
         self._svm = LinearSVC(C=C, random_state=seed).fit(encode_layers(X, self.dictionaries_, alpha), y)
 

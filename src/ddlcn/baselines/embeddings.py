@@ -1,6 +1,6 @@
-"""Whole images as vectors of a network: "cnn", the packaged network's mean response; or made elsewhere, from a file.
+"""Whole images as vectors of a network: "cnn", the packaged network's mean response; or precomputed, from a file.
 
-What a linear or Gaussian SVM on these reaches is the figure to beat for codes of the same network's map.
+The accuracy of a linear or Gaussian SVM on these is the reference for codes of the same network's map.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 
-from ddlcn._threads import map_threads
-from ddlcn.features import ConvMap, name_images
+from ddlcn.descriptors import ConvMap
+from ddlcn.images import name_images
+from ddlcn.utils.threads import map_threads
 
 Array = NDArray[Any]
 
 
 class NetworkMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The mean response of a pretrained network, as a vector of length one.
+    """The mean response of a pretrained network, as a vector of unit norm.
 
     Parameters
     ----------
@@ -30,9 +31,9 @@ class NetworkMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "pooled": the network's own last pooling (1,280 numbers of the packaged one); else the mean over the positions
         of that layer's map, such as "block15".
     sides : tuple of int
-        Sizes that the image is stretched to; the mean is over all positions of all.
+        Sizes that the image is stretched to; the mean is over all positions of all sizes.
     root : bool
-        Whether square roots are taken first (signs kept), which evens out strong and weak responses.
+        Whether to take signed square roots first, which balances strong and weak responses.
     network : str or path
     n_jobs : int, optional
     """
@@ -57,19 +58,19 @@ class NetworkMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, images: Any) -> Array:
         """Vectors (n, channels)."""
-        own = None if self.layer == "pooled" else self.layer
-        maps = ConvMap(self.network, own, self.sides, n_jobs=1)
+        layer = None if self.layer == "pooled" else self.layer
+        maps = ConvMap(self.network, layer, self.sides, n_jobs=1)
 
-        def look(item: tuple[str, Any]) -> Array:
+        def embed(item: tuple[str, Any]) -> Array:
             mean, whole = maps.average(item[1], name=item[0])
-            return whole if own is None else mean
+            return whole if layer is None else mean
 
-        rows = np.stack(list(map_threads(look, name_images(images), self.n_jobs))).astype(np.float64)
+        rows = np.stack(list(map_threads(embed, name_images(images), self.n_jobs))).astype(np.float64)
         return np.asarray(normalize(np.sign(rows) * np.sqrt(np.abs(rows)) if self.root else rows))
 
 
 class StoredVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Vectors that were made elsewhere (CLIP, DINO, ...), by the names of the image files.
+    """Precomputed vectors (CLIP, DINO, ...), by the names of the image files.
 
     Parameters
     ----------
@@ -88,14 +89,14 @@ class StoredVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, images: Any) -> Array:
-        """Vectors (n, m), of length one."""
+        """Vectors (n, m), of unit norm."""
         return np.asarray(normalize(self.vectors_[[self._find(image) for _, image in name_images(images)]]))
 
     def _find(self, image: Any) -> int:
         if not isinstance(image, str | os.PathLike):
             raise ValueError(f"vectors from {self.file} go with image files, by name; got {type(image).__name__}")
         parts = Path(image).parts
-        for n in range(len(parts), 0, -1):  # the whole path first, then fewer and fewer of its last parts
+        for n in range(len(parts), 0, -1):  # the whole path first, then ever fewer of its last parts
             row = self.rows_.get(parts[-n:])
             if row is not None:
                 return row

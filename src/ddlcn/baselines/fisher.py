@@ -1,17 +1,17 @@
-"""Dictionaries that tell classes apart by their codes: FDDL (Yang et al. 2011, 2014) and LRSDL (Vu & Monga 2016, 2017).
+"""Dictionaries with discriminative codes: FDDL (Yang et al. 2011, 2014) and LRSDL (Vu & Monga 2016, 2017).
 
-Each class c has a dictionary D_c that should serve its own images and no others, and its codes should lie close
-together and far from those of other classes; LRSDL takes out what all images have in common first, by a dictionary
-D_0 of low rank. In come X (n, m), rows of length one, and classes y (n,). With X' = X - Z_0 D_0, Z_c^j the codes of
+Each class c has a dictionary D_c that should reconstruct its own images and no others, and its codes should lie close
+together and far from those of other classes; LRSDL also has a dictionary D_0 of low rank for what all images have in
+common. In: X (n, m), rows of unit norm, and classes y (n,). With X' = X - Z_0 D_0, Z_c^j the codes of
 class c's images over D_j, m_c and m the means of the codes of class c and of all, m_0 that of Z_0:
 
     1/2 ||X' - Z D||^2 + 1/2 sum_c (||X'_c - Z_c^c D_c||^2 + sum_{j != c} ||Z_c^j D_j||^2)           fidelity
     + lambda1 (||Z||_1 + ||Z_0||_1) + eta ||D_0||_*
     + lambda2 / 2 (||Z||^2 + sum_c sum_{z of c} (||z - m_c||^2 - ||m_c - m||^2) + sum ||z_0 - m_0||^2)  Fisher
 
-over Z, Z_0 and atoms no longer than one; FDDL is the case without D_0. An image is then coded over all atoms,
-1/2 ||x - z D - z_0 D_0||^2 + gamma (||z||_1 + ||z_0||_1) + lambda2 / 2 ||z_0 - m_0||^2, and the class with the least
-||x - z_0 D_0 - z_c D_c||^2 + weight ||z - m_c||^2 wins (the papers' global classifier).
+over Z, Z_0 and atoms of norm at most one; FDDL is the case without D_0. An image is then coded over all atoms,
+1/2 ||x - z D - z_0 D_0||^2 + gamma (||z||_1 + ||z_0||_1) + lambda2 / 2 ||z_0 - m_0||^2, and the class with the smallest
+||x - z_0 D_0 - z_c D_c||^2 + weight ||z - m_c||^2 is predicted (the papers' global classifier).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from ddlcn._validation import check_count, check_number
 from ddlcn.baselines.base import Labels
-from ddlcn.baselines.shared_parts import (
+from ddlcn.baselines.class_dictionaries import (
     SHARED,
     ClassDictionaries,
     alternate,
@@ -36,6 +35,7 @@ from ddlcn.baselines.shared_parts import (
     step_atoms,
     step_low_rank,
 )
+from ddlcn.utils.validation import check_count, check_number
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ def average_classes(Z: Array, y: Labels) -> Array:
 
 
 def fisher_term(Z: Array, y: Labels) -> float:
-    """||Z||^2 + what is within classes - what is between them, of codes Z (n, K); never negative."""
+    """||Z||^2 + within-class scatter - between-class scatter of codes Z (n, K); never negative."""
     means = average_classes(Z, y)[y]
     return float((Z**2).sum() + ((Z - means) ** 2).sum() - ((means - Z.mean(axis=0)) ** 2).sum())
 
@@ -78,9 +78,9 @@ def code(
 ) -> Array:
     """Codes (n, K) with a lower objective than Z (n, K), the atoms held fixed.
 
-    The means of the codes are held where they are in Z. The Fisher term, with its sum over all pairs of images, then
-    is a sum over images, lambda2 (||z||^2 - z (2 m_c - m)^T), which is nowhere below the true one and meets it in Z:
-    so each image has a problem of its own, and solving it lowers the objective.
+    The means of the codes are fixed at their values in Z. The Fisher term, with its sum over all pairs of images, then
+    is a sum over images, lambda2 (||z||^2 - z (2 m_c - m)^T), which majorises the true one and equals it in Z: so the
+    images are separate problems, and solving them lowers the objective.
     """
     # Differs from the paper: exact solutions of these problems, where FDDL and LRSDL take proximal steps on all codes.
     common = labels == SHARED
@@ -90,10 +90,10 @@ def code(
     def system(c: int) -> Array:
         if not common.any():
             return H
-        mine = labels == c
-        twice: Array = H.copy()  # the class's own atoms meet the shared ones in both terms of the fidelity
-        twice[np.ix_(mine, common)] *= 2
-        twice[np.ix_(common, mine)] *= 2
+        own = labels == c
+        twice: Array = H.copy()  # the class's atoms and the shared ones are in both terms of the fidelity
+        twice[np.ix_(own, common)] *= 2
+        twice[np.ix_(common, own)] *= 2
         return twice
 
     pull = np.where(common, Z.mean(axis=0), 2 * Z - fisher_gradient(Z, y))  # m_0, and 2 m_c - m
@@ -116,7 +116,7 @@ def step_class_atoms(X: Array, y: Labels, D: Array, labels: Labels, Z: Array) ->
 def step_shared_atoms(X: Array, y: Labels, D: Array, labels: Labels, Z: Array, eta: float) -> Array:
     """Shared atoms with a lower objective, all else held fixed: D (K, m) with those rows new.
 
-    ||L - Z_0 D_0||^2 + eta ||D_0||_*, where L is what the class dictionaries leave, on the average of the two terms of
+    ||L - Z_0 D_0||^2 + eta ||D_0||_*, where L is the residual of the class dictionaries, averaged over the two terms of
     the fidelity.
     """
     common = labels == SHARED
@@ -135,15 +135,15 @@ class FDDL(ClassDictionaries):
     atoms_per_class : int, optional
         None, as in the paper's experiments on faces, or more than a class has images: as many as it has.
     lambda1, lambda2 : float
-        Weights of the sparse and the Fisher term. The authors' demo has 0.005 and 0.05 for squares without the halves
-        that we write, hence half the first.
+        Weights of the sparse and the Fisher term. The authors' demo has 0.005 and 0.05 for squares without our factors
+        1/2, hence half the first.
     gamma, weight : float
-        How a new image is coded, and what the distance of its code to the mean of a class counts: 0.005 (halved) and
-        0.5 in the authors' demo.
+        l1 weight when coding a new image, and weight of the distance of its code to the mean of a class: 0.005 (halved)
+        and 0.5 in the authors' demo.
     max_iter : int
-        At most so many rounds of codes and atoms; 15 in the authors' demo.
+        Most rounds of codes and atoms; 15 in the authors' demo.
     tol : float
-        Learning ends when a round lowers the objective by less than this part of it.
+        Learning ends when a round lowers the objective by less than this fraction.
     features, n_jobs, random_state
         See `VectorBaseline`. Nothing else is random.
 
@@ -238,7 +238,7 @@ class FDDL(ClassDictionaries):
 
 
 class LRSDL(FDDL):
-    """Low-rank shared dictionary learning: FDDL on what a dictionary for all classes leaves.
+    """Low-rank shared dictionary learning: FDDL on the residual of a dictionary shared by all classes.
 
     Parameters
     ----------
@@ -250,11 +250,11 @@ class LRSDL(FDDL):
         Weights of the sparse term, the Fisher term and the shared dictionary's rank (its singular values' sum). These
         values and 5 shared atoms are those of the demo of the authors' toolbox, DICTOL, on Extended Yale B.
     gamma, weight, max_iter, tol, features, n_jobs, random_state
-        As of FDDL. The toolbox codes with 0.001, and weighs leftover and distance alike.
+        As for FDDL. The toolbox codes with 0.001, and weights residual and distance equally.
 
     Attributes
     ----------
-    As of FDDL.
+    As for FDDL.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
-"""Codes that are added up: descriptors X (n, m) in, shares of atoms and then square roots of histograms out.
+"""Sum pooling of codes. In: descriptors X (n, m). Out: soft assignments to atoms, then square roots of histograms.
 
 A descriptor x is shared among the atoms d_j near it (van Gemert et al. 2008, "codeword uncertainty"),
 
     z_j = K(x, d_j) / sum_l K(x, d_l),    K(x, d) = exp(-||x - d||^2 / 2 sigma^2),
 
-the shares are added up in the cells of a spatial pyramid (Lazebnik et al. 2006), and an image's histogram is scaled to
-sum to one. One atom that takes all is the bag of words.
+these are summed in the cells of a spatial pyramid (Lazebnik et al. 2006), and an image's histogram is scaled to sum to
+one. With a single neighbour it is the bag of words.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ddlcn._sparse import make_csr
+from ddlcn.blocks import Batch, CodedBlock
 from ddlcn.coding import CodeBlock
-from ddlcn.network import ForwardPass
 from ddlcn.pooling import count_cells
+from ddlcn.utils.sparse_rows import make_csr
 
 Array = NDArray[Any]
 
 
 class SoftAssignment:
-    """A codebook whose nearest atoms share a descriptor, by a Gaussian kernel of its distances.
+    """Soft assignment of a descriptor to its nearest atoms, by a Gaussian kernel of the distances.
 
     Parameters
     ----------
     atoms : ndarray (atoms, m)
     sigma : float
-        Width of the kernel; makes no difference to a single neighbour.
+        Width of the kernel; not used for a single neighbour.
     n_neighbors : int
-        How many atoms share; 1 is the hard assignment of a bag of words.
+        Number of atoms; 1 is the hard assignment of a bag of words.
     """
 
     def __init__(self, atoms: Array, sigma: float, n_neighbors: int) -> None:
@@ -55,7 +55,7 @@ class SoftAssignment:
 
 
 class Magnitudes:
-    """A coder whose codes lose their signs: ScSPM pools max |z|."""
+    """A coder with absolute values of codes: ScSPM pools max |z|."""
 
     def __init__(self, coder: Any) -> None:
         self._coder = coder
@@ -66,21 +66,21 @@ class Magnitudes:
         return codes._replace(values=np.abs(codes.values))
 
 
-class Histograms(ForwardPass):
-    """Describe, code, and add up in every cell: codes must not be negative, rows get length one.
+class Histograms(CodedBlock):
+    """Code, and add up in every cell: codes must not be negative, rows get unit norm.
 
-    The cells of a level of the pyramid (1, 2, .., L) weigh as in the pyramid match kernel (Lazebnik et al. 2006): 1/4,
-    1/4, 1/2 for three levels.
+    Level weights are those of the pyramid match kernel (Lazebnik et al. 2006): 1/4, 1/4, 1/2 for three levels.
     """
 
-    def __init__(self, features: Any, coder: Any, pyramid: tuple[int, ...]) -> None:
-        super().__init__(features, coder, np.ones(coder.n_atoms), None, pyramid, 1.0, "auto")
+    def __init__(self, coder: Any, pyramid: tuple[int, ...]) -> None:
+        super().__init__(coder, np.ones(coder.n_atoms), None, pyramid)
         weights = 0.5 ** np.arange(len(pyramid), 0, -1.0)
         weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
         self._level_weights = weights
 
-    def _pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64]) -> Any:
-        codes = self._encode(X)
+    def pool(self, batch: Batch) -> Any:
+        """Square roots of histograms: csr_array (images, cells * atoms)."""
+        codes, cells, starts = self.encode(batch.X), batch.cells, batch.starts
         n, width = codes.indices.shape
         n_images, n_cells, n_levels = len(starts) - 1, count_cells(self._pyramid), cells.shape[1]
         Z = make_csr(codes.values.ravel(), codes.indices.ravel(), width * np.arange(n + 1), (n, len(self._plus)))
@@ -90,7 +90,7 @@ class Histograms(ForwardPass):
         weights = np.tile(self._level_weights, n)
         members = sparse.csr_array((weights, (where, patch)), shape=(n_images * n_cells, n))
         sums = (members @ Z).reshape(n_images, -1).tocsr()  # (images, cells * atoms); rows sum to the descriptors
-        # Differs from the paper: the linear SVM on square roots is one with Hellinger's kernel, sum_j sqrt(f_j g_j),
-        # in place of histogram intersection, sum_j min(f_j, g_j); training and tests then take linear time.
+        # Differs from the paper: the linear SVM on square roots is an SVM with Hellinger's kernel, sum_j sqrt(f_j g_j),
+        # instead of histogram intersection, sum_j min(f_j, g_j); training and prediction then take linear time.
         roots = np.sqrt(sums.data / np.repeat(np.diff(starts), np.diff(sums.indptr)))
         return make_csr(roots.astype(np.float32), sums.indices.astype(np.int32), sums.indptr, sums.shape)

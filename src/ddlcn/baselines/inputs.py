@@ -1,12 +1,12 @@
-"""How an image becomes one vector, for methods that know nothing else: transformers, images in, a matrix (n, m) out.
+"""Images as vectors: transformers. In: images. Out: a matrix (n, m).
 
-"pixels"    grey values of a thumbnail, without their mean, of length one
-"random"    random faces: the picture times a random matrix, of length one (what the SRC and K-SVD papers use)
-"eigen"     eigenfaces: principal components of the training pictures, of length one
+"pixels"    grey values of a thumbnail, mean removed, unit norm
+"random"    random faces: the picture times a random matrix, of unit norm (what the SRC and K-SVD papers use)
+"eigen"     eigenfaces: principal components of the training pictures, of unit norm
 "hog"       histograms of gradients (scikit-image)
 "pyramid"   dense SIFT, LLC codes, the spatial pyramid, and principal components of that
 "cnn"       the mean response of a pretrained network, in colour
-FILE        vectors made elsewhere, from an .npz or a .csv: `baselines.embeddings`
+FILE        precomputed vectors, from an .npz or a .csv: `baselines.embeddings`
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from PIL import Image
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import normalize
 
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_choice, check_count, seed_sequence
-from ddlcn.features import name_images, read_image
+from ddlcn.baselines.components import find_components
+from ddlcn.baselines.embeddings import NetworkMeans, StoredVectors
+from ddlcn.baselines.pyramid import SIFTPyramid
+from ddlcn.images import name_images, read_image
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_choice, check_count, seed_sequence
 
 Array = NDArray[Any]
 INPUTS = ("pixels", "random", "eigen", "hog", "pyramid", "cnn")
@@ -51,9 +54,9 @@ def read_stack(images: Any, shape: tuple[int, int] | None, n_jobs: int | None = 
         grey = read_image(item[1], name=item[0])
         if grey.shape == (height, width):
             return grey
-        # BOX averages what is reduced; BILINEAR smooths what is enlarged.
-        how = Image.Resampling.BOX if grey.size > height * width else Image.Resampling.BILINEAR
-        return np.asarray(Image.fromarray(grey).resize((width, height), how))
+        # BOX averages when reducing; BILINEAR smooths when enlarging.
+        resample = Image.Resampling.BOX if grey.size > height * width else Image.Resampling.BILINEAR
+        return np.asarray(Image.fromarray(grey).resize((width, height), resample))
 
     return np.stack(list(map_threads(read, named, n_jobs)))
 
@@ -66,14 +69,14 @@ class _Input(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Pixels(_Input):
-    """Grey values of a thumbnail, side by side, of length one.
+    """Grey values of a thumbnail as a vector of unit norm.
 
     Parameters
     ----------
     side : int or (int, int)
         Height and width of the thumbnail; one number for both.
     centred : bool
-        Whether each picture loses its mean first.
+        Whether to remove each picture's mean first.
     """
 
     def __init__(self, side: int | tuple[int, int] = 32, centred: bool = True, n_jobs: int | None = None) -> None:
@@ -91,12 +94,12 @@ class Pixels(_Input):
 
 
 class RandomFaces(_Input):
-    """The picture times a matrix of normal random numbers with rows of length one; the product has length one.
+    """The picture times a matrix of normal random numbers with rows of unit norm; the product has unit norm.
 
     Parameters
     ----------
     n_components : int
-        504 on Extended Yale B and 540 on AR, as LC-KSVD's paper has it.
+        504 on Extended Yale B and 540 on AR, as in LC-KSVD's paper.
     """
 
     def __init__(self, n_components: int = 504, n_jobs: int | None = None, random_state: Any = None) -> None:
@@ -117,13 +120,13 @@ class RandomFaces(_Input):
 
 
 class Eigenfaces(_Input):
-    """Principal components of the training pictures, of length one (no more than there are training pictures).
+    """Principal components of the training pictures, of unit norm (no more than there are training pictures).
 
     Parameters
     ----------
     n_components : int
     image_shape : (H, W), optional
-        What the pictures are resized to first; None means the shape of the first training picture.
+        Size that the pictures are resized to first; None means the shape of the first training picture.
     """
 
     def __init__(
@@ -145,21 +148,6 @@ class Eigenfaces(_Input):
         return np.asarray(normalize(rows.astype(np.float64)))
 
 
-def find_components(X: Array, n_components: int) -> tuple[Array, Array]:
-    """Mean (m,) and principal components (n_components, m) of rows X (n, m), by whichever of n and m is smaller."""
-    n = min(check_count("n_components", n_components), min(X.shape))
-    mean = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-    centred = X - mean
-    if len(X) > X.shape[1]:
-        _, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-        return mean, np.ascontiguousarray(vectors[:, ::-1][:, :n].T).astype(X.dtype)
-    values, vectors = np.linalg.eigh((centred @ centred.T).astype(np.float64))  # (n, n)
-    order = np.argsort(values)[::-1][:n]
-    order = order[values[order] > 1e-10 * max(values.max(), 1e-300)]
-    components = (vectors[:, order] / np.sqrt(values[order])).T.astype(X.dtype) @ centred
-    return mean, components
-
-
 class HOG(_Input):
     """Histograms of gradients of the picture, resized to `image_shape` (scikit-image; 8 px cells, blocks of 2 x 2)."""
 
@@ -177,7 +165,7 @@ class HOG(_Input):
 
 
 def make_input(features: Any, /, seed: int, n_jobs: int | None = None, **arguments: Any) -> Any:
-    """The transformer that `features` names, unfitted; one that is passed in is copied.
+    """Make the transformer that `features` names, unfitted; a transformer is cloned.
 
     Parameters
     ----------
@@ -194,19 +182,13 @@ def make_input(features: Any, /, seed: int, n_jobs: int | None = None, **argumen
         return clone(features)
     arguments["n_jobs"] = n_jobs
     if features.endswith(FILES):
-        from ddlcn.baselines.embeddings import StoredVectors
-
         return StoredVectors(features, **arguments)
     check_choice("features", features, INPUTS)
     if features in ("random", "pyramid"):
         arguments["random_state"] = seed
     if features == "pyramid":
-        from ddlcn.baselines.pyramid import SIFTPyramid
-
         return SIFTPyramid(**arguments)
     if features == "cnn":
-        from ddlcn.baselines.embeddings import NetworkMeans
-
         return NetworkMeans(**arguments)
-    made_by: Any = {"pixels": Pixels, "random": RandomFaces, "eigen": Eigenfaces, "hog": HOG}[features]
-    return made_by(**arguments)
+    transformer: Any = {"pixels": Pixels, "random": RandomFaces, "eigen": Eigenfaces, "hog": HOG}[features]
+    return transformer(**arguments)

@@ -8,17 +8,17 @@
 all subject to at most `n_nonzero` entries per row of Z. H (n, n_classes) are one-hot labels; Q (n, atoms) is one where
 image and atom have the same class. All start from a dictionary that K-SVD learned class by class, and from W and A by
 ridge regression on its codes. KSVD and LCKSVD1 find W by ridge regression afterwards. An image x is coded over D by
-orthogonal matching pursuit; the class with the largest entry of z W^T wins.
+orthogonal matching pursuit; the class with the largest entry of z W^T is predicted.
 
-A is never formed: Q = H B, where B (n_classes, atoms) says which atoms are of which class, so that by induction A = W B
+A is never formed: Q = H B, where B (n_classes, atoms) holds the class of each atom, so that by induction A = W B
 from its start through every update, and alpha ||Q - Z A^T||^2 = sum_c alpha p_c ||h_c - Z w_c^T||^2 with p_c atoms in
-class c (Kviatkovsky et al. 2017). What is computed is K-SVD of rows [x, sqrt(alpha p_c + beta) h]: the same atoms as
-the published algorithm's, in half the time.
+class c (Kviatkovsky et al. 2017). So K-SVD of rows [x, sqrt(alpha p_c + beta) h] gives the same atoms as the
+published algorithm, in half the time.
 
-Images have length one here. The papers do not say that theirs have, and scripts in circulation for their random faces
-multiply grey values 0 .. 255 by the random matrix and stop there. So the published numbers are read as weights for that
-scale: `alpha`, `beta` and `ridge` are those numbers, and are divided by `SCALE`. Labels then weigh so little that the
-four methods differ by less than a point on Extended Yale B.
+Images have unit norm here. The papers do not state this for theirs, and public scripts for their random faces multiply
+grey values 0 .. 255 by the random matrix without normalising. So the published numbers are read as weights for that
+scale: `alpha`, `beta` and `ridge` are those numbers, and are divided by `SCALE`. Labels then have so little weight that
+the four methods differ by less than a point on Extended Yale B.
 """
 
 from __future__ import annotations
@@ -29,35 +29,71 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from ddlcn._validation import check_count, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
 from ddlcn.baselines.ksvd_learning import fit_ridge, learn_ksvd, learn_with_labels, start_by_class
 from ddlcn.coding.omp import encode_omp
+from ddlcn.utils.validation import check_count, check_number
 
 Array = NDArray[Any]
-# Mean squared length of 504-dimensional random faces of Extended Yale B from grey values 0 .. 255, as measured. (Taken
-# as they stand for images of length one, the published weights let labels decide the codes of training images, which
-# images without labels do not have: 39 % on Extended Yale B for LCKSVD2, against 94 %.)
+# Mean squared norm of 504-dimensional random faces of Extended Yale B from grey values 0 .. 255, as measured. (With
+# images of unit norm and the published weights unscaled, labels dominate the codes of training images, and test images
+# have no labels: 39 % on Extended Yale B for LCKSVD2, instead of 94 %.)
 SCALE = 4.4e6
 
 
-class _Learned(VectorBaseline):
-    """What the four share. Fitted: dictionary_ (atoms, m), atom_labels_ (atoms,), coef_ (n_classes, atoms), objective_
-    (one number per iteration), n_iter_.
+class KSVD(VectorBaseline):
+    """K-SVD of all training images, then ridge regression of the labels on the codes.
 
-    `_weigh(p)`: the weight (n_classes,) of each class's label in the learning, for p (n_classes,) atoms in each; None
-    where labels have no part in it. `_keeps_W`: whether W is the one that was learned with the dictionary.
+    Parameters
+    ----------
+    atoms_per_class : int
+        At most the training images of the class. Published for LC-KSVD: 15 on Extended Yale B, 5 on AR.
+    n_nonzero : int
+        Entries of a code; published: 30.
+    ridge : float
+        Published: 1.
+    max_iter, init_iter : int
+        Iterations over all images, and before that within each class; published: 50 and 20.
+    features, n_jobs, random_state
+        See `VectorBaseline`.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray (atoms, m)
+    atom_labels_ : ndarray (atoms,)
+        The index of each atom's class.
+    coef_ : ndarray (n_classes, atoms)
+        W.
+    objective_ : list of float
+        One number per iteration.
+    n_iter_ : int
     """
 
-    atoms_per_class: int
-    n_nonzero: int
-    ridge: float
-    max_iter: int
-    init_iter: int
-    n_jobs: int | None
-    _keeps_W = False
+    _keeps_W = False  # whether W is the one learned with the dictionary
+
+    def __init__(
+        self,
+        atoms_per_class: int = 15,
+        n_nonzero: int = 30,
+        ridge: float = 1.0,
+        max_iter: int = 50,
+        init_iter: int = 20,
+        *,
+        features: Any = "pixels",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.atoms_per_class = atoms_per_class
+        self.n_nonzero = n_nonzero
+        self.ridge = ridge
+        self.max_iter = max_iter
+        self.init_iter = init_iter
+        self.features = features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _weigh(self, p: Array) -> Array | None:
+        """Weights (n_classes,) of the labels in the learning, for p (n_classes,) atoms per class; None: not used."""
         return None
 
     def _learn(self, X: Array, y: Labels) -> None:
@@ -93,46 +129,7 @@ class _Learned(VectorBaseline):
         return scores
 
 
-class KSVD(_Learned):
-    """K-SVD of all training images, then ridge regression of the labels on the codes.
-
-    Parameters
-    ----------
-    atoms_per_class : int
-        No more than the class has training images. Published for LC-KSVD: 15 on Extended Yale B, 5 on AR.
-    n_nonzero : int
-        Entries of a code; published: 30.
-    ridge : float
-        Published: 1.
-    max_iter, init_iter : int
-        Iterations over all images, and before that within each class; published: 50 and 20.
-    features, n_jobs, random_state
-        See `VectorBaseline`.
-    """
-
-    def __init__(
-        self,
-        atoms_per_class: int = 15,
-        n_nonzero: int = 30,
-        ridge: float = 1.0,
-        max_iter: int = 50,
-        init_iter: int = 20,
-        *,
-        features: Any = "pixels",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.atoms_per_class = atoms_per_class
-        self.n_nonzero = n_nonzero
-        self.ridge = ridge
-        self.max_iter = max_iter
-        self.init_iter = init_iter
-        self.features = features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-
-class DKSVD(_Learned):
+class DKSVD(KSVD):
     """Discriminative K-SVD: dictionary and classifier learned together.
 
     Parameters
@@ -160,21 +157,23 @@ class DKSVD(_Learned):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.atoms_per_class = atoms_per_class
-        self.n_nonzero = n_nonzero
+        super().__init__(
+            atoms_per_class,
+            n_nonzero,
+            ridge,
+            max_iter,
+            init_iter,
+            features=features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.beta = beta
-        self.ridge = ridge
-        self.max_iter = max_iter
-        self.init_iter = init_iter
-        self.features = features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _weigh(self, p: Array) -> Array:
         return np.full(len(p), check_number("beta", self.beta, above=True))
 
 
-class LCKSVD1(_Learned):
+class LCKSVD1(KSVD):
     """Label-consistent K-SVD, first form: each atom is drawn to its class; the classifier is fitted afterwards.
 
     Parameters
@@ -200,21 +199,23 @@ class LCKSVD1(_Learned):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.atoms_per_class = atoms_per_class
-        self.n_nonzero = n_nonzero
+        super().__init__(
+            atoms_per_class,
+            n_nonzero,
+            ridge,
+            max_iter,
+            init_iter,
+            features=features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.alpha = alpha
-        self.ridge = ridge
-        self.max_iter = max_iter
-        self.init_iter = init_iter
-        self.features = features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _weigh(self, p: Array) -> Array:
         return check_number("alpha", self.alpha, above=True) * p
 
 
-class LCKSVD2(_Learned):
+class LCKSVD2(KSVD):
     """Label-consistent K-SVD, second form: dictionary, label consistency and classifier learned together.
 
     Parameters
@@ -243,16 +244,18 @@ class LCKSVD2(_Learned):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.atoms_per_class = atoms_per_class
-        self.n_nonzero = n_nonzero
+        super().__init__(
+            atoms_per_class,
+            n_nonzero,
+            ridge,
+            max_iter,
+            init_iter,
+            features=features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.alpha = alpha
         self.beta = beta
-        self.ridge = ridge
-        self.max_iter = max_iter
-        self.init_iter = init_iter
-        self.features = features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _weigh(self, p: Array) -> Array:
         return check_number("alpha", self.alpha, above=True) * p + check_number("beta", self.beta)

@@ -1,10 +1,10 @@
 """K-SVD (Aharon et al. 2006) with the approximate update of Rubinstein et al. (2008), and labels beside the data.
 
-    min_{D, Z}  ||X - Z D||^2     subject to  at most `n_nonzero` entries per row of Z, atoms of length one
+    min_{D, Z}  ||X - Z D||^2     subject to  at most `n_nonzero` entries per row of Z, atoms of unit norm
 
-Codes by orthogonal matching pursuit, then atom by atom: the atom and its codes (in the rows that use it) become one
-step of the power iteration nearer to the best rank-one fit of what the others leave. One step is the minimum over the
-atom and then over its codes, so no update raises the objective; the pursuit, which is greedy, may.
+Codes by orthogonal matching pursuit, then atom by atom: one step of the power iteration of the atom and its codes (in
+the rows that use it) towards the best rank-one fit of the residual without them. One step minimises over the atom and
+then over its codes, so no update raises the objective; the greedy pursuit may.
 
 Labels (Zhang & Li 2010, Jiang et al. 2011): K-SVD of rows [x, sqrt(w_c) h] with h the one-hot label of class c.
 """
@@ -18,23 +18,23 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.preprocessing import normalize
 
-from ddlcn._threads import map_threads
-from ddlcn.coding.omp import cut, encode_omp, pursue
+from ddlcn.coding.omp import encode_omp, iter_blocks, pursue
 from ddlcn.engines.compile import kernel
+from ddlcn.utils.threads import map_threads
 
 Array = NDArray[Any]
 # Differs from the paper: the atoms are updated twice for every coding (Smith & Elad 2013). An update takes an eighth
-# of the time of a coding; on Extended Yale B, 50 iterations leave 5 % less than with one update. To take a new code
-# only where it leaves less than the old one would let the objective never rise, but it ends 10 % higher.
+# of the time of coding; on Extended Yale B, the objective after 50 iterations is 5 % lower than with one update.
+# Accepting a new code only if its residual is smaller would make the objective monotone, but it ends 10 % higher.
 UPDATES = 2
-# Atoms of length one with less than this in the pixels have nothing but rounding there.
-NOTHING = 1e-12
+# Atoms of unit norm whose pixels have a norm below this: the pixels are rounding.
+MIN_NORM = 1e-12
 
 
 def learn_ksvd(
     X: Array, start: Array, n_nonzero: int, n_iter: int, n_jobs: int | None = None
 ) -> tuple[Array, list[float]]:
-    """K-SVD from a dictionary `start` (atoms, m), rows of length one, on X (n, m).
+    """K-SVD from a dictionary `start` (atoms, m), rows of unit norm, on X (n, m).
 
     Returns the dictionary (atoms, m) and ||X - Z D||^2 after every iteration.
     """
@@ -51,7 +51,7 @@ def learn_ksvd(
             columns[rows], values[rows], counts[rows] = pursue(X[rows], D, gram, width)
             _subtract(X[rows], D, columns[rows], values[rows], counts[rows], E[rows])
 
-        for _ in map_threads(code, cut(len(X)), n_jobs):
+        for _ in map_threads(code, iter_blocks(len(X)), n_jobs):
             pass
         for _ in range(UPDATES):
             _update_atoms(X, E, D, columns, values, counts)
@@ -92,12 +92,12 @@ def _update_atoms(X: Array, E: Array, D: Array, columns: Array, values: Array, c
             item[place[j]], slot[place[j]] = i, q
             place[j] += 1
 
-    squares = np.empty(0)  # of what is left of each item; found when an atom has no users
+    squares = np.empty(0)  # of the residual of each item; computed when an atom is unused
     atom = np.empty(m)
     for j in range(n_atoms):
         old = D[j]
         if ends[j] == ends[j + 1]:
-            # The item that is represented worst takes the place, each item once.
+            # Replaced by the item with the largest residual, each item once.
             if len(squares) == 0:
                 squares = np.empty(n_items)
                 for i in range(n_items):
@@ -131,7 +131,7 @@ def _update_atoms(X: Array, E: Array, D: Array, columns: Array, values: Array, c
         for f in range(m):
             atom[f] /= length
             product += atom[f] * old[f]
-        # The best codes for it, (E + g old) atom, and what they leave.
+        # The best codes for it, (E + g old) atom, and their residuals.
         for p in range(ends[j], ends[j + 1]):
             row, value = E[item[p]], values[item[p], slot[p]]
             new = product * value
@@ -154,18 +154,18 @@ def start_by_class(
 ) -> tuple[Array, Array]:
     """A dictionary (atoms, m) learned class by class, and the class of every atom (atoms,).
 
-    A class has as many atoms as images that are not zero, at most; one of zero images only has one random atom, so that
-    every class has one. `seeds` has one for each class.
+    A class has at most as many atoms as nonzero images; a class of zero images only has one random atom, so that every
+    class has one. `seeds` has one for each class.
     """
 
     def learn(c: int) -> Array:
         rng = np.random.default_rng(seeds[c])
-        own = X[y == c]
-        own = own[np.linalg.norm(own, axis=1) > 0]
-        if len(own) == 0:
-            own = rng.normal(size=(1, X.shape[1]))
-        first = rng.permutation(len(own))[:atoms_per_class]
-        return learn_ksvd(own, normalize(own[first]), n_nonzero, n_iter, n_jobs=1)[0]
+        members = X[y == c]
+        members = members[np.linalg.norm(members, axis=1) > 0]
+        if len(members) == 0:
+            members = rng.normal(size=(1, X.shape[1]))
+        first = rng.permutation(len(members))[:atoms_per_class]
+        return learn_ksvd(members, normalize(members[first]), n_nonzero, n_iter, n_jobs=1)[0]
 
     parts = list(map_threads(learn, range(len(seeds)), n_jobs))
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -192,7 +192,7 @@ def learn_with_labels(
     """K-SVD of rows [x, sqrt(w) h], for one-hot targets H (n, n_classes) and one weight w (n_classes,) per class.
 
     Minimises ||X - Z D||^2 + sum_c w_c ||h_c - Z W_c^T||^2 from D = `start` and W by ridge regression on its codes.
-    Returns D (atoms, m) and W (n_classes, atoms), both divided by the length of D's rows, and the objective after every
+    Returns D (atoms, m) and W (n_classes, atoms), both divided by the norm of D's rows, and the objective after every
     iteration.
     """
     m, roots = X.shape[1], np.sqrt(weights)
@@ -201,6 +201,6 @@ def learn_with_labels(
         np.hstack([X, targets * roots]), normalize(np.hstack([start, W.T * roots])), n_nonzero, n_iter, n_jobs
     )
     lengths = np.linalg.norm(stacked[:, :m], axis=1, keepdims=True)
-    # An atom without pixels (zero images have such) can never be chosen for an image: it becomes zero.
-    stacked = np.where(lengths > NOTHING, stacked / np.maximum(lengths, NOTHING), 0.0)
+    # An atom without pixels (from zero images) can never be selected for an image: it becomes zero.
+    stacked = np.where(lengths > MIN_NORM, stacked / np.maximum(lengths, MIN_NORM), 0.0)
     return np.ascontiguousarray(stacked[:, :m]), (stacked[:, m:] / roots).T, objective

@@ -13,19 +13,19 @@ in the chi-square distance sum_i (a_i - b_i)^2 / (a_i + b_i).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._sparse import GrowingCSR
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_choice, check_count, check_number, check_per_layer
 from ddlcn.baselines.base import Labels, PictureBaseline
-from ddlcn.baselines.pcanet_filters import BATCH, Grid, count_codes, cut, find_starts, learn_filters
+from ddlcn.baselines.pcanet_filters import Grid, count_codes, find_starts, learn_filters, make_batches
 from ddlcn.engines.compile import kernel
-from ddlcn.svm import SVMSettings, train
+from ddlcn.svm import SVMConfig, train
+from ddlcn.utils.sparse_rows import stack_rows
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_choice, check_count, check_number, check_per_layer
 
 Array = NDArray[Any]
 
@@ -45,18 +45,18 @@ class PCANet(PictureBaseline):
     block_size : int or (int, int)
         Height and width of a block, at most those of the picture. 8 on Extended Yale B, 7 on MNIST.
     overlap : float in [0, 1)
-        Share of a block that the next one covers too. None on faces, 0.5 on MNIST.
+        Fraction of a block that the next one overlaps. 0 on faces, 0.5 on MNIST.
     classifier : "svm" or "chi2"
         A linear SVM, as published for all but faces; or the nearest neighbour in the chi-square distance, as
         published for faces.
     C : float
-        Of the SVM; liblinear's default of 1, as published.
+        Regularisation of the SVM; liblinear's default of 1, as published.
     image_shape : (H, W), optional
-        What pictures are resized to; None means the shape of the first training picture.
+        Size that pictures are resized to; None means the shape of the first training picture.
     n_jobs : int, optional
         Threads; None means every core.
     random_state
-        Not used: nothing is drawn.
+        Not used.
 
     Attributes
     ----------
@@ -97,10 +97,8 @@ class PCANet(PictureBaseline):
         self.filters_ = learn_filters(pictures, n_filters, size, self.n_jobs)
         source = _Histograms(pictures, self.filters_, self._grid, self.n_jobs)
         if classifier == "svm":
-            settings = SVMSettings(len(self.classes_), C, "liblinear", np.ones(len(self.classes_)))
-            machine = train(source, y, settings, self.n_jobs).machine
-            # A million weights per class on faces of 192 x 168: half the memory, and twice as quick to go through.
-            self._classifier: Any = replace(machine, coef=machine.coef.astype(np.float32))
+            config = SVMConfig(len(self.classes_), C, "liblinear", np.ones(len(self.classes_)))
+            self._classifier: Any = train(source, y, config, self.n_jobs).svm
         else:
             self._classifier = _Neighbours(source, y)
 
@@ -111,7 +109,7 @@ class PCANet(PictureBaseline):
             scores: Array = self._classifier.decide(source.take(rows))
             return scores
 
-        return np.concatenate(list(map_threads(decide, cut(len(pictures)), self.n_jobs)))
+        return np.concatenate(list(map_threads(decide, make_batches(len(pictures)), self.n_jobs)))
 
     def _check_filters(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
         n_stages, size = check_count("n_stages", self.n_stages), check_count("filter_size", self.filter_size, 3)
@@ -139,7 +137,7 @@ class PCANet(PictureBaseline):
 
 @dataclass(frozen=True)
 class _Histograms:
-    """Features of pictures (n, H, W), computed when asked for (a `FeatureRows` of `ddlcn.svm`)."""
+    """Features of pictures (n, H, W), computed on demand (a `FeatureRows` of `ddlcn.svm`)."""
 
     pictures: Array
     filters: list[Array]
@@ -157,16 +155,16 @@ class _Histograms:
 
     def take(self, rows: slice) -> Any:
         """csr_array (rows, n_columns)."""
-        pictures = self.pictures[rows]
-        out = GrowingCSR(len(pictures), self.n_columns)
-        batches = (pictures[part] for part in cut(len(pictures)))
-        for block in map_threads(lambda batch: count_codes(batch, self.filters, self.grid), batches, self.n_jobs):
-            out.append(block)
-        return out.finish()
+        return self._stack(self.pictures[rows], None)
 
-    def estimate_nonzeros(self) -> int:
-        some = self.pictures[:: max(1, self.n_images // BATCH)][:BATCH]
-        return int(count_codes(some, self.filters, self.grid).nnz * self.n_images / len(some))
+    def take_all(self, max_bytes: int | None) -> Any | None:
+        """All rows, or None if they need more memory than that."""
+        return self._stack(self.pictures, max_bytes)
+
+    def _stack(self, pictures: Array, max_bytes: int | None) -> Any | None:
+        batches = (pictures[part] for part in make_batches(len(pictures)))
+        blocks = map_threads(lambda batch: count_codes(batch, self.filters, self.grid), batches, self.n_jobs)
+        return stack_rows(blocks, (len(pictures), self.n_columns), max_bytes)
 
 
 class _Neighbours:
@@ -180,10 +178,10 @@ class _Neighbours:
 
     def __init__(self, source: _Histograms, y: Labels) -> None:
         self._y, self._n_bins = y, 2 ** len(source.filters[-1])
-        # Bin by bin, all training images side by side, one byte each (two where blocks have more than 255 pixels). A
-        # fifth of them are not zero on faces, so that sparse lists would be as large, and took twice the time.
+        # By bin, all training images contiguous, one byte each (two if blocks have more than 255 pixels). A fifth are
+        # nonzero on faces, so sparse lists would be as large, and took twice the time.
         self._bins = np.zeros((source.n_columns, source.n_images), np.min_scalar_type(source.grid.n_pixels))
-        batches = cut(source.n_images)
+        batches = make_batches(source.n_images)
         for rows, counts in zip(batches, map_threads(source.take, batches, source.n_jobs), strict=True):
             self._bins[:, rows] = counts.toarray().T
 
@@ -201,11 +199,11 @@ def measure_chi2(features: Any, bins: Array, n_bins: int) -> Array:
     features : csr_array (n, columns), columns ascending in every row
     bins : ndarray (columns, n_train) of whole numbers
     n_bins : int
-        Bins to go through at a time, for all rows: small enough to stay in the processor's cache.
+        Bins processed at a time, for all rows: small enough to stay in the processor's cache.
     """
     shared = np.zeros((features.shape[0], bins.shape[1]))
     sum_shared(features.indptr, features.indices, features.data, bins, n_bins, shared)
-    # (a - b)^2 / (a + b) = a + b - 4 ab / (a + b), of which the last is only where both are.
+    # (a - b)^2 / (a + b) = a + b - 4 ab / (a + b), of which the last is nonzero only where both are.
     return np.asarray(2.0 * features.data[features.indptr[0] : features.indptr[1]].sum() - 4.0 * shared)
 
 
@@ -213,7 +211,7 @@ def measure_chi2(features: Any, bins: Array, n_bins: int) -> Array:
 def sum_shared(starts: Array, columns: Array, counts: Array, bins: Array, n_bins: int, out: Array) -> None:
     """out (n, n_train) += sum over columns of ab / (a + b): a of csr rows, b of bins (columns, n_train)."""
     n_train = bins.shape[1]
-    at = starts[:-1].copy()  # how far each row has been gone through
+    at = starts[:-1].copy()  # position in each row
     part = np.empty(n_train, np.float32)  # exact to 1e-7 for the few bins of a block; the total is float64
     for first in range(0, len(bins), n_bins):
         for i in range(len(out)):

@@ -1,6 +1,6 @@
-"""The filters and features of PCANet (Chan et al. 2015): pictures in, filters out; pictures and filters in, counts out.
+"""The filters and features of PCANet (Chan et al. 2015): filters from pictures; counts from pictures and filters.
 
-All in float32 and one picture at a time: patches and responses of many pictures are never held.
+All in float32 and one picture at a time: patches and responses of many pictures are never in memory.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._sparse import make_csr
-from ddlcn._threads import map_threads
 from ddlcn.engines.compile import kernel
+from ddlcn.utils.sparse_rows import make_csr
+from ddlcn.utils.threads import map_threads
 
 Array = NDArray[Any]
 
 # Pictures that a thread works on at a time.
 BATCH = 16
-# Differs from the paper: responses up to this count as zero. In a flat patch they are zero but for rounding, whose sign
-# means nothing (float32, values up to about 1: some 1e-6); one grey level of 255 makes a response of about 5e-4.
+# Differs from the paper: responses up to this count as zero. In a flat patch they are zero up to rounding, whose sign
+# is meaningless (float32, values up to about 1: some 1e-6); one grey level of 255 gives a response of about 5e-4.
 FLAT = 1e-5
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks of `height` x `width` pixels: every one of the rows `tops` with every one of the columns `lefts`."""
+    """Blocks of `height` x `width` pixels, at every pair of `tops` and `lefts`."""
 
     tops: NDArray[np.int64]
     lefts: NDArray[np.int64]
@@ -46,24 +46,24 @@ class Grid:
 def find_starts(side: int, block: int, overlap: float) -> NDArray[np.int64]:
     """Where the blocks along one side start: as many as fit.
 
-    Differs from the paper: they lie in the middle, not at the first pixel, so that both borders lose alike. No pixel
-    is lost on Extended Yale B.
+    Differs from the paper: they are centred, not aligned with the first pixel, so that both borders lose equally. No
+    pixel is lost on Extended Yale B.
     """
     step = max(1, round((1.0 - overlap) * block))
     n = 1 + (side - block) // step
     return (side - block - (n - 1) * step) // 2 + step * np.arange(n)
 
 
-def cut(n: int) -> list[slice]:
+def make_batches(n: int) -> list[slice]:
     """Batches of n pictures."""
     return [slice(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
 
 
 def learn_filters(pictures: Array, n_filters: tuple[int, ...], size: int, n_jobs: int | None = None) -> list[Array]:
-    """Filters (n, size, size) of every stage, from pictures (n, H, W) float32: patches are summed up, never held.
+    """Filters (n, size, size) of every stage, from pictures (n, H, W) float32: patches are summed, never stored.
 
-    Differs from the paper's text, not from its results: a patch loses its mean by projection of the sum X^T X, and
-    filters are sought among patches of mean zero only, so that they ignore the mean of what they are applied to.
+    Differs from the paper's text, not from its results: patch means are removed by projecting the sum X^T X, and
+    filters are restricted to mean zero, so that they ignore the mean of their input.
     """
     filters: list[Array] = []
     mean = np.full((size * size, size * size), 1.0 / (size * size))  # projects on the constant patch
@@ -76,14 +76,14 @@ def learn_filters(pictures: Array, n_filters: tuple[int, ...], size: int, n_jobs
                 maps = picture[None]
                 for bank in filters:
                     maps = apply_filters(maps, bank)
-                # Patches are freed of their mean anyway; this keeps the sums small, for float32's sake.
+                # Patch means are removed later; this keeps the sums small enough for float32.
                 add_products(maps - maps.mean(axis=(1, 2), keepdims=True), size, total)
             return total
 
-        total = sum(map_threads(sum_up, cut(len(pictures)), n_jobs), start=np.zeros_like(mean))
+        total = sum(map_threads(sum_up, make_batches(len(pictures)), n_jobs), start=np.zeros_like(mean))
         total = np.triu(total) + np.triu(total, 1).T
         covariance = centre @ total @ centre
-        # The constant patch is given the one negative eigenvalue, so it comes last even where all others are zero.
+        # The constant patch gets the only negative eigenvalue, so it comes last even if all others are zero.
         _, vectors = np.linalg.eigh(covariance - (np.trace(covariance) + 1.0) * mean)
         found = vectors[:, ::-1][:, :n].T
         largest = np.take_along_axis(found, np.abs(found).argmax(axis=1)[:, None], axis=1)

@@ -1,6 +1,6 @@
-"""What anybody would try first: a support vector machine, and the nearest neighbour, on whole-image vectors.
+"""The simplest baselines: a support vector machine, and the nearest neighbour, on whole-image vectors.
 
-scikit-learn's, behind the interface of the other baselines. With features="hog" the SVM is the classic of 2005.
+scikit-learn's, with the interface of the other baselines. With features="hog" the SVM is that of Dalal & Triggs 2005.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC, LinearSVC
 
-from ddlcn._validation import check_choice, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
 from ddlcn.svm import fit_dual
+from ddlcn.utils.validation import check_choice, check_number
 
 Array = NDArray[Any]
 
-
-# What C="auto" tries.
-CHOICES_OF_C, WIDTHS, N_FOLDS = (0.1, 1.0, 10.0, 100.0), (0.1, 0.3, 1.0, 3.0), 3
+# The grid of C="auto".
+C_VALUES, WIDTHS, N_FOLDS = (0.1, 1.0, 10.0, 100.0), (0.1, 0.3, 1.0, 3.0), 3
 
 
 class VectorSVM(VectorBaseline):
@@ -62,47 +61,47 @@ class VectorSVM(VectorBaseline):
         seed = int(self._spawn(2)[1].generate_state(1)[0])
         # The primal where there are more images than dimensions: its time grows with the smaller of the two.
         linear = LinearSVC(C=C, dual=len(X) <= X.shape[1], random_state=seed)
-        machine = linear if self.kernel == "linear" else SVC(C=C, kernel="rbf")
+        svm = linear if self.kernel == "linear" else SVC(C=C, kernel="rbf")
         if auto and np.bincount(y).min() > 1:
-            machine.set_params(**choose(X, y, self.kernel, seed))
-        self._machine = machine.fit(X, y)
+            svm.set_params(**choose(X, y, self.kernel, seed))
+        self._svm = svm.fit(X, y)
 
     def _decide(self, X: Array) -> Array:
-        return np.asarray(self._machine.decision_function(X))
+        return np.asarray(self._svm.decision_function(X))
 
 
 def choose(X: Array, y: Labels, kernel: str, seed: int) -> dict[str, float]:
-    """C, and gamma of the Gaussian, with the largest share of held-out images recognised on folds; ties to the first.
+    """Return C, and gamma of the Gaussian, with the best mean over classes on folds; ties go to the first.
 
-    By inner products alone, so that trying many costs little more than one.
+    From inner products alone, so that many candidates cost little more than one.
     """
     folds = StratifiedKFold(min(N_FOLDS, int(np.bincount(y).min())), shuffle=True, random_state=seed)
     splits = list(folds.split(X, y))
     products = X @ X.T
-    lengths = np.diag(products)
-    squares = np.maximum(lengths[:, None] + lengths - 2 * products, 0)
-    n_classes, usual = int(y.max()) + 1, 1 / (X.shape[1] * X.var())
+    squared_norms = np.diag(products)
+    squares = np.maximum(squared_norms[:, None] + squared_norms - 2 * products, 0)
+    n_classes, default_gamma = int(y.max()) + 1, 1 / (X.shape[1] * X.var())
     best: tuple[float, dict[str, float]] = (-1.0, {})
-    for gamma in [usual * factor for factor in WIDTHS] if kernel == "rbf" else [0.0]:
+    for gamma in [default_gamma * factor for factor in WIDTHS] if kernel == "rbf" else [0.0]:
         gram = np.exp(-gamma * squares) if kernel == "rbf" else products
-        for C in CHOICES_OF_C:
+        for C in C_VALUES:
             rates = []
             for train, test in splits:
                 inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
                 if kernel == "rbf":
-                    winners = SVC(C=C, kernel="precomputed").fit(inside, y[train]).predict(across)
+                    y_pred = SVC(C=C, kernel="precomputed").fit(inside, y[train]).predict(across)
                 else:
                     dual = fit_dual(inside, y[train], n_classes, C, np.ones(n_classes), None)
                     scores = across @ dual + dual.sum(axis=0)
-                    winners = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-                rates.append(balanced_accuracy_score(y[test], winners))
+                    y_pred = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
+                rates.append(balanced_accuracy_score(y[test], y_pred))
             if np.mean(rates) > best[0]:
                 best = float(np.mean(rates)), {"C": C, **({"gamma": gamma} if kernel == "rbf" else {})}
     return best[1]
 
 
 class NearestNeighbour(VectorBaseline):
-    """The label of the training image whose vector, scaled to length one, is nearest."""
+    """The label of the training image whose vector, scaled to unit norm, is nearest."""
 
     def __init__(self, *, features: Any = "pixels", n_jobs: int | None = None, random_state: Any = None) -> None:
         self.features = features
@@ -111,8 +110,8 @@ class NearestNeighbour(VectorBaseline):
 
     def _learn(self, X: Array, y: Labels) -> None:
         X = normalize(X)
-        self._machines = [NearestNeighbors(n_neighbors=1).fit(X[y == c]) for c in range(len(self.classes_))]
+        self._neighbours = [NearestNeighbors(n_neighbors=1).fit(X[y == c]) for c in range(len(self.classes_))]
 
     def _decide(self, X: Array) -> Array:
         X = normalize(X)
-        return -np.column_stack([machine.kneighbors(X)[0][:, 0] for machine in self._machines])
+        return -np.column_stack([search.kneighbors(X)[0][:, 0] for search in self._neighbours])

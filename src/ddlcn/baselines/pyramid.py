@@ -1,7 +1,7 @@
 """An image as one vector: dense SIFT, LLC codes (Wang et al. 2010), max pooling in a spatial pyramid, fewer dimensions.
 
-The principal components of the training images keep nearly all of the pyramid's 21 n_atoms numbers: with as many
-components as training images, all that tells these apart.
+The principal components of the training images keep nearly all the information of the pyramid's 21 n_atoms numbers:
+with as many components as training images, all their differences.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 
-from ddlcn._validation import check_count, seed_sequence
 from ddlcn.baselines.codebooks import learn_centres
-from ddlcn.baselines.inputs import find_components
+from ddlcn.baselines.components import find_components
+from ddlcn.blocks import CodedBlock, Encoding, SingleBranch
 from ddlcn.coding.llc import LLCCoder
-from ddlcn.features import name_images, resolve_features, sample_descriptors
-from ddlcn.network import ForwardPass
+from ddlcn.descriptors import keep_descriptors, resolve_descriptors, sample_descriptors
+from ddlcn.images import name_images
+from ddlcn.utils.validation import check_count, seed_sequence
 
 Array = NDArray[Any]
 
-# The published settings of LLC: nearest atoms, penalty on far ones, cells per side.
+# The published settings of LLC: neighbours, penalty, cells per side.
 N_NEIGHBORS, BETA, PYRAMID = 5, 1e-4, (1, 2, 4)
 
 
 class SIFTPyramid(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Images to vectors of length one, by LLC and principal components.
+    """Images to vectors of unit norm, by LLC and principal components.
 
     Parameters
     ----------
     n_atoms : int
-        Of the codebook; at most as many as there are descriptors.
+        Size of the codebook; at most the number of descriptors.
     n_components : int
         At most as many as there are training images.
     features : "sift" or an object such as `DenseSIFT(step=4)`
@@ -64,21 +65,25 @@ class SIFTPyramid(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, images: Any, y: Any = None) -> SIFTPyramid:
         """Learn the codebook and the components from images; `y` is not looked at."""
-        named = list(name_images(images))
+        items = keep_descriptors(images)
         n_atoms = check_count("n_atoms", self.n_atoms)
         sample_seed, codebook_seed = seed_sequence(self.random_state).spawn(2)
-        self._features = resolve_features(self.features)
-        self.dictionary_ = learn_centres(sample_descriptors(self._features, named, sample_seed), n_atoms, codebook_seed)
-        pooled = self._make_forward().transform(named, self.n_jobs).toarray()  # (n, 21 atoms) float32
+        self._features = resolve_descriptors(self.features)
+        self.dictionary_ = learn_centres(
+            sample_descriptors(self._features, items, sample_seed, self.n_jobs), n_atoms, codebook_seed
+        )
+        pooled = self._make_encoding().transform(items, self.n_jobs).toarray()  # (n, 21 atoms) float32
         self.mean_, self.components_ = find_components(pooled, self.n_components)
         return self
 
     def transform(self, images: Any) -> NDArray[np.float64]:
-        """Vectors (n, components) of length one."""
-        blocks = self._make_forward().iter_features(name_images(images), self.n_jobs)
+        """Vectors (n, components) of unit norm."""
+        encoding = self._make_encoding()
+        blocks = encoding.map_batches(encoding.encode, name_images(images), self.n_jobs)
         rows = np.concatenate([(block.toarray() - self.mean_) @ self.components_.T for block in blocks])
         return np.asarray(normalize(rows.astype(np.float64)))
 
-    def _make_forward(self) -> ForwardPass:
+    def _make_encoding(self) -> Encoding:
         coder = LLCCoder(self.dictionary_, BETA, N_NEIGHBORS)
-        return ForwardPass(self._features, coder, np.ones(coder.n_atoms), None, PYRAMID, 1.0, "auto")
+        block = CodedBlock(coder, np.ones(coder.n_atoms), None, PYRAMID)
+        return Encoding([SingleBranch(self._features, block, PYRAMID)], (1.0,))

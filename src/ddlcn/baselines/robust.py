@@ -1,16 +1,16 @@
 """Regularised robust coding: RRC with an l1 penalty (Yang, Zhang, Yang and Zhang, TIP 2013).
 
-An image x (m,) is coded over all training images A (n, m), rows of length one, and pixels that cannot be explained
-(shadows, highlights, scarves) lose their weight. The code and the weights are found in turn:
+An image x (m,) is coded over all training images A (n, m), rows of unit norm, and outlier pixels (shadows,
+highlights, scarves) are down-weighted. The code and the weights are updated in turn:
 
     z = argmin ||((x - z A) sqrt(w)) P^T||^2 + alpha ||z||_1
     w_i = 1 / (1 + exp(mu (e_i^2 - delta))),    e = x - z A,    delta = tau-quantile of e^2,    mu = steepness / delta
 
 P (p, m) holds principal components of the training images, the paper's eigenfaces; without them P is the identity. The
-weights belong to pixels, so they come before the projection, as in the authors' program for RSC, their method's first
-form (CVPR 2011). The class c whose own part of the code leaves the least, ||((x - z_c A_c) sqrt(w)) P^T||, wins.
+weights belong to pixels, so they are applied before the projection, as in the authors' code for RSC, the method's
+earlier version (CVPR 2011). The class c with the smallest residual, ||((x - z_c A_c) sqrt(w)) P^T||, is predicted.
 
-Comes in: vectors, one per image. Leaves: decisions.
+In: vectors, one per image. Out: decisions.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_number
 from ddlcn.baselines.base import Labels, VectorBaseline
-from ddlcn.baselines.inputs import find_components
+from ddlcn.baselines.components import find_components
 from ddlcn.coding.lasso import LassoCoder
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_number
 
 Array = NDArray[Any]
 
-# Bound on the duality gap of a code, in parts of the objective at z = 0, and on the violation of its optimality
-# conditions outside the working set, in parts of the penalty's slope.
+# Bounds on the duality gap of a code, relative to the objective at z = 0, and on the violation of its optimality
+# conditions outside the working set, relative to the penalty's slope.
 GAP, VIOLATION = 1e-7, 1e-4
-# Atoms that join the working set at once: the codes of faces have 50 to 150 nonzeros.
-N_JOIN = 24
+# Atoms that enter the working set at once: the codes of faces have 50 to 150 nonzeros.
+N_ENTER = 24
 
 
 def code_weighted(x: Array, A: Array, w: Array, P: Array | None, alpha: float, inside: Array) -> Array:
     """argmin_z ||((x - z A) sqrt(w)) P^T||^2 + alpha ||z||_1 (n,).
 
-    Only a working set of atoms is weighted and projected, at first those that `inside` (k,) names; the others are seen
-    through one product with A.
+    Only a working set of atoms is weighted and projected, initially `inside` (k,); the others are checked by one
+    product with A.
     """
     root, slope = np.sqrt(w), 0.5 * alpha
 
@@ -53,13 +53,13 @@ def code_weighted(x: Array, A: Array, w: Array, P: Array | None, alpha: float, i
     while True:
         if len(inside):
             codes = LassoCoder(B, slope, GAP).encode_dense(target)[0]
-        left = (target - codes @ B)[0]
-        g = np.abs(A @ (root * (left if P is None else left @ P)))  # (n,)
+        residual = (target - codes @ B)[0]
+        g = np.abs(A @ (root * (residual if P is None else residual @ P)))  # (n,)
         g[inside] = 0.0
         violators = np.flatnonzero(g > slope * (1.0 + VIOLATION))
         if len(violators) == 0:
             break
-        new = violators[np.argsort(-g[violators], kind="stable")[:N_JOIN]]
+        new = violators[np.argsort(-g[violators], kind="stable")[:N_ENTER]]
         inside, B = np.concatenate([inside, new]), np.concatenate([B, project(A[new])])
     z = np.zeros(len(A))
     z[inside] = codes[0]
@@ -70,7 +70,7 @@ def weigh_residuals(e: Array, tau: float, steepness: float) -> Array:
     """Weights (m,) in [0, 1] of residuals e (m,): logistic in their squares, one half at the tau-quantile."""
     squares = e * e
     delta = np.partition(squares, int(tau * (len(e) - 1)))[int(tau * (len(e) - 1))]
-    if delta <= np.finfo(float).tiny:  # so many pixels are explained exactly that nothing is an outlier
+    if delta <= np.finfo(float).tiny:  # a fraction tau of the pixels is fitted exactly: no outliers
         return np.ones(len(e))
     w: Array = 1.0 / (1.0 + np.exp(np.minimum(steepness * (squares / delta - 1.0), 500.0)))
     return w
@@ -82,29 +82,29 @@ class RRC_L1(VectorBaseline):
     Parameters
     ----------
     alpha : float
-        Weight of the penalty; the published value, for images of length one.
+        Weight of the penalty; the published value, for images of unit norm.
     tau : float
-        Share of the pixels with a weight above one half: 0.8 in the authors' program for faces in plain view, less for
-        covered ones.
+        Share of the pixels with a weight above one half: 0.8 in the authors' code for unoccluded faces, less for
+        occluded ones.
     steepness : float
-        mu times delta: how sharply weights fall beyond the quantile; 8 in the authors' program.
+        mu times delta: how sharply weights fall beyond the quantile; 8 in the authors' code.
     n_components : int or None
         Principal components that weighted images are projected to (no more than there are): 300 in the paper's tables
         for faces. None means none.
     n_reweightings : int
-        Most reweightings. The authors' programs have 2 for faces in plain view and 10 for covered ones. (100 faces of
+        Most reweightings. The authors' code has 2 for unoccluded faces and 10 for occluded ones. (100 faces of
         Extended Yale B: 99 right with 2, 97 with 10.)
     tol : float
-        The weights have settled when they change by less than this part of their length.
+        The weights have converged when they change by less than this part of their norm.
     features, n_jobs, random_state
-        See `VectorBaseline`. Weights are for pixels as they are. Of 400 test faces of Extended Yale B 399 are right by
-        54 x 48 grey values (with `n_components=300` or without), and 386 where each face loses its mean first; of 100,
+        See `VectorBaseline`. Weights are for raw pixels. Of 400 test faces of Extended Yale B 399 are right by
+        54 x 48 grey values (with `n_components=300` or without), and 386 if each face's mean is removed first; of 100,
         96 with `features="eigen"`, as many as without weights.
 
     Attributes
     ----------
     dictionary_ : ndarray (n, m)
-        The training images, of length one.
+        The training images, of unit norm.
     """
 
     def __init__(
@@ -141,14 +141,14 @@ class RRC_L1(VectorBaseline):
         self._P = None if self.n_components is None else find_components(X, self.n_components)[1]
 
     def _decide(self, X: Array) -> Array:
-        return -np.stack(list(map_threads(self._leave, normalize(X), self.n_jobs)))
+        return -np.stack(list(map_threads(self._measure_residuals, normalize(X), self.n_jobs)))
 
-    def _leave(self, x: Array) -> Array:
-        """What every class leaves of x (m,): (n_classes,)."""
+    def _measure_residuals(self, x: Array) -> Array:
+        """The residual of x (m,) for every class: (n_classes,)."""
         A, P = self.dictionary_, self._P
         z = np.zeros(len(A))
-        w = weigh_residuals(x - A.mean(axis=0), self.tau, self.steepness)  # the first guess is the mean image
-        # Differs from the paper: full steps only, where it halves a step that would raise its objective.
+        w = weigh_residuals(x - A.mean(axis=0), self.tau, self.steepness)  # initial reconstruction: the mean image
+        # Differs from the paper: full steps only; the paper halves a step that would raise its objective.
         for step in range(self.n_reweightings):
             if step > 0:
                 before, w = w, weigh_residuals(x - z @ A, self.tau, self.steepness)
@@ -158,11 +158,11 @@ class RRC_L1(VectorBaseline):
         used = np.flatnonzero(z)
         parts = np.zeros((len(self.classes_), len(x)))
         np.add.at(parts, self._y[used], z[used, None] * A[used])
-        left = (x - parts) * np.sqrt(w)
-        return np.asarray(np.linalg.norm(left if P is None else left @ P.T, axis=1))
+        residual = (x - parts) * np.sqrt(w)
+        return np.asarray(np.linalg.norm(residual if P is None else residual @ P.T, axis=1))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # Of the two-dimensional toy data of scikit-learn's checks, scaled to length one, classes lie on top of others.
+        # The two-dimensional data of scikit-learn's checks, scaled to unit norm, have overlapping classes.
         tags.classifier_tags.poor_score = True
         return tags

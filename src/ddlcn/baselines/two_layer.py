@@ -1,15 +1,15 @@
 """Two layers of local coordinates: DCN (Lin, Zhang, Zhu and Yu 2010) and TLCC (Xiao, Liu, Tang and Liu 2015).
 
-DCN sees an image as one point x (m,). Layer 1 codes it over a few anchors V (D_1, m); every anchor has a second layer
-of anchors of its own, U_j (D_2, m), learned on the points that use anchor j, and x is coded over those once more:
+In DCN an image is one point x (m,). Layer 1 codes it over a few anchors V (D_1, m); every anchor j has second-layer
+anchors U_j (D_2, m), learned on the points that use anchor j, and x is coded over those again:
 
     feature of x = [ z_j gamma_ju ]   for all j, u,      z = code of x over V,    gamma_j = code of x over U_j
 
-so that a linear function of it, sum_j z_j sum_u gamma_ju w_ju, is a function of x that is curved between anchors and
-again within the reach of each. (z_j itself is in it: gamma_j sums to one.) Points in, the weights of a linear SVM out.
+so that a linear function of it, sum_j z_j sum_u gamma_ju w_ju, is a function of x that is nonlinear between anchors
+and again near each. (z_j itself is included: gamma_j sums to one.) In: points. Out: the weights of a linear SVM.
 
 TLCC codes local descriptors over V and the atoms of V over a second dictionary U: the "augmented" depth of
-`ddlcn.coding.depth` with one dictionary for all classes; then a spatial pyramid and a linear SVM. Images in.
+`ddlcn.coding.augmented` with one dictionary for all classes; then a spatial pyramid and a linear SVM. In: images.
 
 The code of both, in both layers, is that of `ddlcn.coding.locality`:
 
@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ddlcn._sparse import make_csr
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_number, check_per_layer
 from ddlcn.baselines.base import Labels, VectorBaseline
 from ddlcn.baselines.codebooks import learn_centres
 from ddlcn.baselines.descriptor_base import DescriptorBaseline
+from ddlcn.blocks import TOL, CodedBlock, make_augmented_block
 from ddlcn.coding import LocalityCoder, encode
 from ddlcn.dictionaries import learn_deep_layers, learn_dictionary
-from ddlcn.network import TOL, Network
-from ddlcn.svm import SVMSettings, fit_svm, gram_matrix, prefer_gram
+from ddlcn.svm import KeptFeatures, SVMConfig, train
+from ddlcn.utils.sparse_rows import make_csr
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_number, check_per_layer
 
 Array = NDArray[Any]
 
@@ -69,8 +69,8 @@ class TwoLayerCoder:
         n_neighbors: Sequence[int | None],
     ) -> None:
         self._layer1 = LocalityCoder(anchors, betas[0], n_neighbors[0], TOL)
-        self._layer2 = [LocalityCoder(own, betas[1], n_neighbors[1], TOL) for own in deep_anchors]
-        self._starts = np.cumsum([0] + [len(own) for own in deep_anchors])
+        self._layer2 = [LocalityCoder(U, betas[1], n_neighbors[1], TOL) for U in deep_anchors]
+        self._starts = np.cumsum([0] + [len(U) for U in deep_anchors])
         self.n_columns = int(self._starts[-1])
 
     def encode(self, X: Array, n_jobs: int | None) -> Any:
@@ -87,7 +87,7 @@ class TwoLayerCoder:
         ends = np.searchsorted(used[order], np.arange(len(self._layer2) + 1))
         for j in np.unique(used).tolist():
             users = order[ends[j] : ends[j + 1]]
-            # Codes that sum to one do not change when everything is moved: x does as well as x - v_j.
+            # Codes that sum to one are invariant to translation: x gives the same code as x - v_j.
             deep = self._layer2[j].encode_block(X[rows[users]])
             user, slot = np.nonzero(np.arange(deep.indices.shape[1]) < deep.counts[:, None])
             values = z[users[user]] * deep.values[user, slot]
@@ -104,22 +104,23 @@ def learn_two_layers(
 ) -> tuple[Array, list[Array]]:
     """Anchors (D_1, m) of points X (n, m), and for each the anchors (D_2j, m) of the points that use it.
 
-    Fewer than `n_anchors`, or `n_deep`, where there are not so many different points.
+    Fewer than `n_anchors`, or `n_deep`, if there are fewer distinct points.
     """
     first, *seeds = seed.spawn(1 + n_anchors)
 
-    def sample(rows: Array, own: np.random.SeedSequence) -> Array:
+    def sample(rows: Array, seed: np.random.SeedSequence) -> Array:
         if len(rows) > MAX_POINTS:
-            rows = np.sort(np.random.default_rng(own).choice(rows, MAX_POINTS, replace=False))
+            rows = np.sort(np.random.default_rng(seed).choice(rows, MAX_POINTS, replace=False))
         return X[rows]
 
     anchors = learn_centres(sample(np.arange(len(X)), first), n_anchors, first)
     uses = encode(X, anchors, beta, n_neighbors, tol=TOL).codes.tocsc()
     deep = []
-    for j, own in enumerate(seeds[: len(anchors)]):
+    for j, anchor_seed in enumerate(seeds[: len(anchors)]):
         users = uses.indices[uses.indptr[j] : uses.indptr[j + 1]]
-        # An anchor that nobody uses is its own only neighbour.
-        deep.append(learn_centres(sample(users, own), n_deep, own) if len(users) else anchors[j : j + 1])
+        # An unused anchor is its own only second-layer anchor.
+        points = sample(users, anchor_seed)
+        deep.append(learn_centres(points, n_deep, anchor_seed) if len(users) else anchors[j : j + 1])
     return anchors, deep
 
 
@@ -129,7 +130,7 @@ class DCN(VectorBaseline):
     Parameters
     ----------
     n_anchors : int
-        D_1; at most as many as there are different training images.
+        D_1; at most the number of distinct training images.
     n_deep_anchors : int
         D_2, for every anchor of layer 1; at most as many as there are training images that use it.
     n_neighbors : int, None or pair
@@ -137,7 +138,7 @@ class DCN(VectorBaseline):
     beta : float or pair
         Weight of the locality penalty.
     C : float
-        Of the linear SVM.
+        Regularisation of the linear SVM.
     features, n_jobs, random_state
         See `VectorBaseline`.
 
@@ -148,9 +149,9 @@ class DCN(VectorBaseline):
     coef_, intercept_ : ndarrays (n_classes, columns) and (n_classes,); one row for two classes
     """
 
-    # Differs from the paper: the anchors are centres of k-means, where the paper learns them together with the codes.
-    # Numbers of anchors and neighbours, penalties and C are ours, chosen on 3,000 digits held out of 13,000 training
-    # digits: 96.8 % right, where one layer of 1,024 anchors has 95.9, and z_j as columns of their own cost 1 point.
+    # Differs from the paper: the anchors are centres of k-means; the paper learns them together with the codes.
+    # Numbers of anchors and neighbours, penalties and C are our settings, chosen on 3,000 digits held out of 13,000
+    # training digits: 96.8 % right; one layer of 1,024 anchors has 95.9, and z_j as separate columns cost 1 point.
 
     def __init__(
         self,
@@ -183,21 +184,20 @@ class DCN(VectorBaseline):
         self.anchors_, self.deep_anchors_ = learn_two_layers(X, n_anchors, n_deep, betas[0], neighbors[0], seed)
         self._coder: TwoLayerCoder | None = self._make_coder()
         features = self._coder.encode(X, self.n_jobs)
-        gram = gram_matrix(features) if prefer_gram(len(X), features.nnz, n_classes) else None
-        settings = SVMSettings(n_classes, C, "liblinear", np.ones(n_classes))
-        self._machine = fit_svm(features, gram, y, settings, self.n_jobs)
-        self.coef_, self.intercept_ = self._machine.coef, self._machine.intercept
+        config = SVMConfig(n_classes, C, "liblinear", np.ones(n_classes))
+        self._svm = train(KeptFeatures(features, y), y, config, self.n_jobs).svm
+        self.coef_, self.intercept_ = self._svm.coef, self._svm.intercept
 
     def _decide(self, X: Array) -> Array:
         if self._coder is None:
             self._coder = self._make_coder()
-        return self._machine.decide(self._coder.encode(X.astype(np.float32), self.n_jobs))
+        return self._svm.decide(self._coder.encode(X.astype(np.float32), self.n_jobs))
 
     def _make_coder(self) -> TwoLayerCoder:
         return TwoLayerCoder(self.anchors_, self.deep_anchors_, *self._check_layers())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the prepared coder, which is several times as large as the anchors and quickly made again."""
+        """Without the prepared coder, which is several times as large as the anchors and quick to rebuild."""
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_coder": None} if "_coder" in state else state
 
@@ -230,7 +230,7 @@ class TLCC(DescriptorBaseline):
     features, pyramid, n_jobs, random_state
         See `DescriptorBaseline`.
     C : float
-        Of the linear SVM.
+        Regularisation of the linear SVM.
 
     Attributes
     ----------
@@ -238,9 +238,9 @@ class TLCC(DescriptorBaseline):
     deep_dictionary_ : ndarray (D_2, m)
     """
 
-    # Differs from the paper: we know it by its abstract and by what its authors say of it in the papers on DDLCN, whose
-    # settings (dense SIFT, the pyramid, neighbours, penalty, D_2, the SVM) are taken where nothing else is known. D_1
-    # and C are ours: of 5,000 digits held out of 15,000 training digits 97.8, 98.1 and 98.2 % are right with 256 atoms
+    # Differs from the paper: known to us by its abstract and its description in the papers on DDLCN, whose settings
+    # (dense SIFT, the pyramid, neighbours, penalty, D_2, the SVM) are used where nothing else is known. D_1 and C are
+    # our settings: of 5,000 digits held out of 15,000 training digits 97.8, 98.1 and 98.2 % are right with 256 atoms
     # and C = 1, 1,024 and 1, 1,024 and 10.
 
     def __init__(
@@ -257,16 +257,11 @@ class TLCC(DescriptorBaseline):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_atoms = n_atoms
+        super().__init__(n_atoms, features=features, pyramid=pyramid, C=C, n_jobs=n_jobs, random_state=random_state)
         self.n_deep_atoms = n_deep_atoms
         self.n_neighbors = n_neighbors
         self.beta = beta
         self.l1_radius = l1_radius
-        self.features = features
-        self.pyramid = pyramid
-        self.C = C
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _learn_dictionary(self, sample: Array, n_atoms: int, seed: np.random.SeedSequence) -> Array:
         check_layers(self.beta, self.n_neighbors)
@@ -278,9 +273,8 @@ class TLCC(DescriptorBaseline):
         return atoms
 
     def _make_coder(self) -> Any:
-        return self._make_forward()._coder
+        return self._make_block().coder
 
-    def _make_forward(self) -> Network:
+    def _make_block(self) -> CodedBlock:
         betas, neighbors = check_layers(self.beta, self.n_neighbors)
-        layers = [self.dictionary_, self.deep_dictionary_]
-        return Network(layers, "augment", None, self._features, betas, neighbors, self._levels, 1.0, "auto")
+        return make_augmented_block([self.dictionary_, self.deep_dictionary_], betas, neighbors, self._levels)

@@ -1,6 +1,6 @@
-"""The command line: parse, call, print. Everything heavy is imported by the command that needs it.
+"""The command line: parse, call, print. Heavy imports happen in the command that needs them.
 
-One file per group of commands; each has functions that this one turns into commands.
+One file per group of commands; their functions are registered here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Entry point: errors that a user can mend are one line, not a traceback."""
+    """Entry point: errors that a user can fix are printed as one line, without a traceback."""
     try:
         app()
     except (ValueError, OSError, ImportError) as error:  # an extra that is not installed is an ImportError

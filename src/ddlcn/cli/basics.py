@@ -19,7 +19,7 @@ def demo(
     from rich.progress import track
     from rich.table import Table
 
-    from ddlcn.demo import IMAGES_PER_CLASS, make_models, run_demo, summarise
+    from ddlcn.workflows.demo import IMAGES_PER_CLASS, make_models, run_demo, summarise
 
     n_rows = seeds * len(make_models(0))
     bar = track(run_demo(seeds), "fitting and testing", total=n_rows, console=Console(stderr=True))
@@ -36,13 +36,13 @@ def info(
         Path | None, typer.Argument(help="A model file, to print its card instead.", metavar="MODEL")
     ] = None,
 ) -> None:
-    """Print versions, cores, and where compiled code and data sets lie; or what a model file holds.
+    """Print versions, threads, and the folders of compiled code and data sets; or the card of a model file.
 
     Example: ddlcn info
     Example: ddlcn info model.ddlcn
     """
     if model is not None:
-        from ddlcn.model_file import describe_model
+        from ddlcn.persistence.model_file import describe_model
 
         typer.echo("\n".join(f"{name}: {value}" for name, value in describe_model(model).items()))
         return
@@ -50,9 +50,9 @@ def info(
     from importlib.metadata import version
 
     from ddlcn import __version__
-    from ddlcn._threads import count_threads
     from ddlcn.datasets import data_root
     from ddlcn.engines.compile import cache_folder
+    from ddlcn.utils.threads import count_threads
 
     typer.echo(f"ddlcn {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for package in ("numpy", "scipy", "scikit-learn", "numba", "pillow", "safetensors"):

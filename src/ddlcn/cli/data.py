@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    help="Data sets: where they come from, whether they are whole, how to get them.", no_args_is_help=True
-)
+app = typer.Typer(help="Data sets: their sources, whether they are complete, how to get them.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_sets() -> None:
-    """List the data sets: what each holds, whether it is here, where it comes from, on which terms.
+    """List the data sets: contents, whether each is present, source and terms.
 
     Example: ddlcn data list
     """
@@ -34,22 +32,22 @@ def list_sets() -> None:
         present = "yes" if is_present(record, root) else "no"
         table.add_row(record.name, record.title, f"{record.n_classes:,}", f"{record.n_images:,}", present)
         facts = {"from": record.source, "terms": record.terms, "get it": record.how_to_get, "note": record.note}
-        if record.name != record.folder:  # a part of another set, which comes from the same place
+        if record.name != record.folder:  # a part of another set, from the same source
             facts = {"note": record.note}
         for i, (label, text) in enumerate(facts.items()):
             if text:
-                # "fold" breaks an address that is wider than the screen, where the default would cut it off
+                # "fold" wraps an address that is wider than the screen; the default would truncate it
                 notes.add_row(Text(record.name if i == 0 else "", style="bold"), label, Text(text, overflow="fold"))
     console.print(table)
     console.print(notes)
-    typer.echo(f"looked in {root} (set DDLCN_DATA to look elsewhere)")
+    typer.echo(f"searched {root} (set DDLCN_DATA to use another folder)")
 
 
 @app.command()
 def verify(
     names: Annotated[list[str] | None, typer.Argument(help="Which data sets; none means all.")] = None,
 ) -> None:
-    """Check that data sets are whole: checksums, counts, every image. Exits with 1 if anything is wrong.
+    """Check that data sets are complete: checksums, counts, every image. Exits with 1 on a problem.
 
     Example: ddlcn data verify
     Example: ddlcn data verify mnist ar
@@ -68,7 +66,7 @@ def verify(
 def fetch(
     name: Annotated[str, typer.Argument(help="Such as mnist, caltech101 or caltech256.")],
 ) -> None:
-    """Download a data set that has a public address. Stopped half-way, the same command continues.
+    """Download a data set that has a public address. If interrupted, the same command continues.
 
     Example: ddlcn data fetch mnist
     """

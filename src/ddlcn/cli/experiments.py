@@ -8,24 +8,25 @@ from typing import Annotated
 
 import typer
 
-# Relative to where the command is typed: results belong to the person, not to the installation.
+# Relative to the working directory: results belong to the user, not to the installation.
 RESULTS = Path("results/runs.sqlite")
 
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="Which table or figure; --list names them.")] = "",
     seeds: Annotated[int, typer.Option(min=0, help="How many draws; 0 means as many as the experiment asks for.")] = 0,
-    quick: Annotated[bool, typer.Option(help="The whole path on a part of the data: a look, not the result.")] = False,
+    quick: Annotated[bool, typer.Option(help="A quick run on a part of the data; not the result.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time, each with its share of the cores.")] = 1,
-    results: Annotated[Path, typer.Option(help="The results file; finished runs in it are not made again.")] = RESULTS,
+    results: Annotated[Path, typer.Option(help="The results file; finished runs in it are not repeated.")] = RESULTS,
     rows: Annotated[
-        Path | None, typer.Option(help="Lines of text (.jsonl): finished runs are read from it and added to it.")
+        Path | None,
+        typer.Option(help="A folder, .jsonl.gz or .jsonl file: finished runs are read from it and added to it."),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
 ) -> None:
-    """Make the runs of one of the paper's tables or figures, and print published, ours and the difference.
+    """Run the experiments of one of the paper's tables or figures, and print published, ours and the difference.
 
-    Killed at any moment and started again, it goes on where it was.
+    If interrupted, the same command continues where it stopped.
 
     Example: ddlcn reproduce yaleb --quick
     """
@@ -50,40 +51,41 @@ def reproduce(
     if rows is not None:
         store.read_lines(rows)
     tasks = plan(experiment, store, seeds or None)
-    # Two cells may show one run, by its two accuracies.
+    # Two cells may show the same run, by its two accuracies.
     wanted = sum({cell.settings: seeds or cell.seeds for cell in experiment.cells}.values())
-    left = sum(len(task.depths) for task in tasks)
+    left = len(tasks)
     errors = Console(stderr=True)
-    errors.print(f"{experiment.title}: {wanted} runs, {wanted - left} of them finished before, in {results}")
+    errors.print(f"{experiment.title}: {wanted} runs, {wanted - left} of them already finished, in {results}")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors, disable=not errors.is_terminal) as progress:
         bar = progress.add_task("starting", total=left)
 
-        def say(what: str) -> None:
-            progress.update(bar, description=what)
+        def report_step(text: str) -> None:
+            progress.update(bar, description=text)
             if not errors.is_terminal:
-                print(what, file=errors.file, flush=True)
+                print(text, file=errors.file, flush=True)
 
-        for _ in carry_out(tasks, store, jobs, say):
+        for _ in carry_out(tasks, store, jobs, report_step):
             progress.advance(bar)
             if rows is not None:
                 store.write_lines(rows)
     if rows is not None:
-        store.write_lines(rows)  # also what an earlier command without --rows has finished
+        store.write_lines(rows)  # includes runs of an earlier command without --rows
     print_experiment(experiment, list(store.rows()), console)
     store.close()
 
 
 def report(
     results: Annotated[
-        Path, typer.Argument(help="What `ddlcn reproduce` wrote: the results file, or its lines of text (.jsonl).")
+        Path,
+        typer.Argument(
+            help="What `ddlcn reproduce` wrote: the results file, or what --rows named (such as docs/results)."
+        ),
     ] = RESULTS,
-    html: Annotated[Path, typer.Option(help="The page to write: one file, which needs no network.")] = Path(
-        "report.html"
-    ),
+    html: Annotated[Path, typer.Option(help="The page to write: one self-contained file.")] = Path("report.html"),
     summary: Annotated[Path | None, typer.Option(help="Also write a summary in markdown.")] = None,
 ) -> None:
-    """Turn finished runs into one HTML page: published against ours, curves, confusions, time, and the leak.
+    """Write finished runs as one HTML page: published and ours, curves, confusions, time, and the leak.
 
     Example: ddlcn report --html report.html
     """

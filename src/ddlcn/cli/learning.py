@@ -1,4 +1,4 @@
-"""`ddlcn train`, `ddlcn add` and `ddlcn compare`: pictures and labels in, a model or a comparison out."""
+"""`ddlcn train`, `ddlcn add` and `ddlcn compare`. In: pictures and labels. Out: a model or a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ddlcn.cli.printing import print_confusions
 
-# What `ddlcn compare` runs unless asked otherwise.
+# The methods of `ddlcn compare` by default.
 QUICK_METHODS = ("ddlcn fast", "RBF SVM", "linear SVM", "nearest neighbour")
 
 
@@ -25,22 +25,24 @@ def train(
     ] = "sift",
     layers: Annotated[int, typer.Option(min=0, help="Layers; 0 means the preset's.")] = 0,
     atoms_per_class: Annotated[int, typer.Option(min=0, help="Atoms per class; 0 means the preset's.")] = 0,
-    images_per_class: Annotated[int, typer.Option(min=0, help="Learn from so many per class, test the rest.")] = 0,
+    images_per_class: Annotated[
+        int, typer.Option(min=0, help="Train on this number per class, test on the others.")
+    ] = 0,
     tune: Annotated[bool, typer.Option("--tune", help="Choose k, beta, power and C on training folds first.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices.")] = 0,
     keep_patches: Annotated[
-        bool, typer.Option("--keep-patches", help="Put patches of the pictures into the file, for explanations.")
+        bool, typer.Option("--keep-patches", help="Store patches of the pictures in the file, for explanations.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
 ) -> None:
-    """Learn from labelled pictures, say how well it works on pictures held out, and write a model file.
+    """Train on labelled pictures, estimate the accuracy on held-out pictures, and write a model file.
 
     Example: ddlcn train photos -o photos.ddlcn
     Example: ddlcn train photos --features cnn
     """
     from ddlcn.datasets.labelled import load_labelled
-    from ddlcn.datasets.remarks import find_duplicates, make_remarks
-    from ddlcn.training import Job, prepare_models
+    from ddlcn.datasets.quality_checks import find_duplicates, make_remarks
+    from ddlcn.workflows.train import Training, prepare_models
 
     def say(text: str) -> None:
         print(f"ddlcn: {text}", file=sys.stderr, flush=True)
@@ -48,36 +50,39 @@ def train(
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
     verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
-    # Before any picture is read: a word that means nothing, or a package that is missing, is said at once.
+    # Before any picture is read: an unknown option value or a missing package raises at once.
     changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
-    models = prepare_models(preset, layers or None, features, random_state=seed, verbose=verbose, **changes)
+    changes |= {"random_state": seed, "verbose": verbose, "keep_patches": keep_patches}
+    models = prepare_models(preset, layers or None, features, **changes)
     data = load_labelled(source, verbose=verbose)
     typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
     for path, reason in data.skipped:
         say(f"left out {path}: {reason}")
-    groups = find_duplicates(data.paths, verbose=verbose)
+    groups = find_duplicates(data.thumbnails)
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
-    rest = (output, images_per_class or None, tune, resume, keep_patches)
-    job = Job(next(iter(models.values())), data.paths, data.labels, groups, *rest, candidates=models)
+    training = Training(
+        models, data.paths, data.labels, groups, output,
+        n_per_class=images_per_class or None, tune=tune, resume=resume,
+    )  # fmt: skip
     if verbose:
-        job.say = say
+        training.say = say
     try:
-        fitted, findings = job.run()
+        fitted, result = training.run()
     except KeyboardInterrupt:
-        say("stopped; the same command with --resume goes on from here")
+        say("stopped; the same command with --resume continues from here")
         raise typer.Exit(130) from None
-    if job.chosen:
-        typer.echo(f"chosen on folds: {', '.join(f'{name} {value}' for name, value in job.chosen.items())}")
-    if findings is None:
+    if training.chosen:
+        typer.echo(f"chosen on folds: {', '.join(f'{name} {value}' for name, value in training.chosen.items())}")
+    if result is None:
         typer.echo(f"accuracy: not known, {fitted.card_['how']}")
     else:
-        low, high = findings.interval
+        low, high = result.interval
         typer.echo(
-            f"accuracy: {100 * findings.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f}; mean over "
-            f"classes {100 * findings.mean_over_classes:.1f} %), {findings.how}"
+            f"accuracy: {100 * result.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f}; mean over "
+            f"classes {100 * result.balanced_accuracy:.1f} %), {result.description}"
         )
-        print_confusions(findings)
+        print_confusions(result)
     size = output.stat().st_size / 1e6
     typer.echo(f"wrote {output} ({size:.1f} MB) after {fitted.card_['trained_in_seconds']:.0f} s")
 
@@ -92,32 +97,32 @@ def add(
     ] = None,
     old: Annotated[
         Path | None,
-        typer.Option("--grow", help="Also learn atoms for new classes; needs the old pictures again.", metavar="OLD"),
+        typer.Option("--expand", help="Also learn atoms for new classes; needs the old pictures.", metavar="OLD"),
     ] = None,
 ) -> None:
-    """Teach a model more pictures, of its classes or of new ones, without starting over.
+    """Update a model with more pictures, of its classes or of new ones, without training from scratch.
 
     Example: ddlcn add model.ddlcn more-photos
-    Example: ddlcn add model.ddlcn more-photos --grow photos
+    Example: ddlcn add model.ddlcn more-photos --expand photos
     """
     import numpy as np
 
+    from ddlcn.classifier import load_model
     from ddlcn.datasets.labelled import load_labelled
-    from ddlcn.growing import add_images, grow
-    from ddlcn.model_file import load_model
+    from ddlcn.workflows.update import expand, update
 
     loaded, data = load_model(model), load_labelled(source)
     for path, reason in data.skipped:
         print(f"ddlcn: left out {path}: {reason}", file=sys.stderr)
     if old is None:
-        updated = add_images(loaded, data.paths, data.labels)
+        updated = update(loaded, data.paths, data.labels)
     else:
         before = load_labelled(old)
-        updated = grow(loaded, [*before.paths, *data.paths], np.concatenate([before.labels, data.labels]))
+        updated = expand(loaded, [*before.paths, *data.paths], np.concatenate([before.labels, data.labels]))
     new = np.setdiff1d(updated.classes_, loaded.classes_).tolist()
     updated.save(output or model)
     known = f", new classes: {', '.join(map(str, new))}" if new else ""
-    typer.echo(f"added {len(data)} pictures{known}; wrote {output or model}. `ddlcn evaluate` says how good it is now")
+    typer.echo(f"added {len(data)} pictures{known}; wrote {output or model}. `ddlcn evaluate` measures it")
 
 
 def compare(
@@ -125,15 +130,17 @@ def compare(
         Path | None, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write a page with the learning curves.")] = None,
-    methods: Annotated[str, typer.Option(help="Which, separated by commas, or all; none means a quick few.")] = "",
+    methods: Annotated[str, typer.Option(help="Separated by commas, or all; the default is a few quick ones.")] = "",
     vectors: Annotated[
         str,
-        typer.Option(help="What methods on vectors see: pixels, random, eigen, hog, pyramid, cnn, or an .npz or .csv."),
+        typer.Option(
+            help="Input of the methods on vectors: pixels, random, eigen, hog, pyramid, cnn, or an .npz or .csv."
+        ),
     ] = "pixels",
-    minutes: Annotated[float, typer.Option(min=0.0, help="Time that a method has to learn.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Time limit for training a method.")] = 10.0,
     list_them: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
-    draws: Annotated[int, typer.Option(min=1, help="How many random draws of training pictures.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    draws: Annotated[int, typer.Option(min=1, help="Number of random draws of training pictures.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
 ) -> None:
     """Learning curves on your own pictures: is this the right method, and would more labels help?
 
@@ -143,12 +150,12 @@ def compare(
     from rich.console import Console
     from rich.table import Table
 
-    from ddlcn._progress import track
-    from ddlcn.comparison import LeftOut, Outcome, conclude, list_counts, make_methods, summarise
-    from ddlcn.comparison import compare as run
+    from ddlcn.baselines.registry import METHODS, find_missing
     from ddlcn.datasets.labelled import load_labelled
-    from ddlcn.datasets.remarks import find_duplicates
-    from ddlcn.methods import METHODS, find_missing
+    from ddlcn.datasets.quality_checks import find_duplicates
+    from ddlcn.utils.progress import track
+    from ddlcn.workflows.compare import LeftOut, Outcome, conclude, list_counts, make_methods, summarise
+    from ddlcn.workflows.compare import compare as run
 
     if list_them:
         for each in METHODS.values():
@@ -165,7 +172,7 @@ def compare(
     chosen = make_methods(names, vectors)
     verbose = int(sys.stderr.isatty())
     data = load_labelled(source, verbose=verbose)
-    groups = find_duplicates(data.paths, verbose=verbose)
+    groups = find_duplicates(data.thumbnails)
     total = len(list_counts(data.labels, groups)) * draws * len(chosen)
     outcomes = run(chosen, data.paths, data.labels, groups, draws, seed, 60.0 * minutes)
     done: list[Outcome | LeftOut] = []
@@ -191,8 +198,9 @@ def compare(
     for sentence in conclude(curves):
         typer.echo(sentence)
     if html is not None:
-        from ddlcn.pages.comparison import render_comparison
-        from ddlcn.report.writing import replace_file
+        from ddlcn.utils.files import write_whole
+        from ddlcn.web.comparison import render_comparison
 
-        replace_file(html, render_comparison(curves, str(source), len(data), len(data.class_names), draws))
+        page = render_comparison(curves, str(source), len(data), len(data.class_names), draws)
+        write_whole(html, page, make_folder=True)
         typer.echo(f"wrote {html}")

@@ -1,4 +1,4 @@
-"""`ddlcn predict`, `ddlcn explain`, `ddlcn evaluate` and `ddlcn serve`: a model looks at pictures."""
+"""`ddlcn predict`, `ddlcn explain`, `ddlcn evaluate` and `ddlcn serve`: apply a model to pictures."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import typer
 from ddlcn.cli.printing import print_confusions
 
 if TYPE_CHECKING:
-    from ddlcn.predictions import Prediction
+    from ddlcn.workflows.predict import Prediction
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
     paths: Annotated[list[str], typer.Argument(help="Images, folders, patterns; - reads a list from standard input.")],
-    top: Annotated[int, typer.Option(min=1, help="How many classes to name per image.")] = 1,
+    top: Annotated[int, typer.Option(min=1, help="Number of classes to print per image.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table with a heading.")] = False,
-    reject: Annotated[bool, typer.Option(help="Say so where an image looks like none of the classes.")] = False,
+    reject: Annotated[bool, typer.Option(help="Report images that look like none of the classes as unknown.")] = False,
 ) -> None:
-    """Say what is on images, one line each, as they are judged. Exits with 1 if any could not be read.
+    """Predict the class of images, one line each. Exits with 1 if any could not be read.
 
     Example: ddlcn predict model.ddlcn holiday/ --top 3
     Example: find . -name "*.png" | ddlcn predict model.ddlcn - --csv > labels.csv
     """
+    from ddlcn.classifier import load_model
     from ddlcn.datasets.paths import find_images
-    from ddlcn.model_file import load_model
-    from ddlcn.predictions import predict_each
+    from ddlcn.workflows.predict import predict_each
 
     if as_json and as_csv:
         raise typer.BadParameter("choose one of --json and --csv")
@@ -62,19 +62,19 @@ def predict(
 def explain(
     model: Annotated[Path, typer.Argument(help="What `ddlcn train` wrote.", metavar="MODEL")],
     image: Annotated[Path, typer.Argument(help="The picture.", metavar="IMAGE")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write: one file, no network.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write: one self-contained file.")] = Path(
         "why.html"
     ),
 ) -> None:
-    """Show why a picture is taken for what it is: which parts speak for it, which for the runner-up.
+    """Show why a picture is predicted as its class: the parts that support it, and those that support the runner-up.
 
     Example: ddlcn explain model.ddlcn new.jpg -o why.html
     """
-    from ddlcn.model_file import load_model
-    from ddlcn.pages.explanation import render_explanation
-    from ddlcn.report.writing import replace_file
+    from ddlcn.classifier import load_model
+    from ddlcn.utils.files import write_whole
+    from ddlcn.web.explanation import render_explanation
 
-    replace_file(output, render_explanation(load_model(model), image, str(image)))
+    write_whole(output, render_explanation(load_model(model), image, str(image)), make_folder=True)
     typer.echo(f"wrote {output}")
 
 
@@ -85,24 +85,24 @@ def evaluate(
     ],
     html: Annotated[Path | None, typer.Option(help="Also write a page: confusions, mistakes, atoms.")] = None,
 ) -> None:
-    """Count how well a model does on labelled pictures that it has not seen.
+    """Measure a model on labelled pictures that it was not trained on.
 
     Example: ddlcn evaluate model.ddlcn new-photos --html page.html
     """
+    from ddlcn.classifier import load_model
     from ddlcn.datasets.labelled import load_labelled
-    from ddlcn.evaluation import evaluate as judge
-    from ddlcn.model_file import load_model
-    from ddlcn.pages.evaluation import render_evaluation
-    from ddlcn.report.writing import replace_file
+    from ddlcn.utils.files import write_whole
+    from ddlcn.web.evaluation import render_evaluation
+    from ddlcn.workflows.evaluate import evaluate as evaluate_model
 
     loaded, data = load_model(model), load_labelled(source)
-    evaluation = judge(loaded, data.paths, data.labels, data.skipped, sys.stderr.isatty())
+    evaluation = evaluate_model(loaded, data.paths, data.labels, data.skipped, sys.stderr.isatty())
     for failure in evaluation.unreadable:
         print(f"ddlcn: left out: {failure.error}", file=sys.stderr)
-    found = evaluation.findings
+    found = evaluation.result
     interval = " to ".join(f"{100 * bound:.1f}" for bound in found.interval)
-    typer.echo(f"accuracy: {100 * found.accuracy:.1f} % of {len(found.truth)} images (95 % interval {interval})")
-    typer.echo(f"mean over classes: {100 * found.mean_over_classes:.1f} %")
+    typer.echo(f"accuracy: {100 * found.accuracy:.1f} % of {len(found.y_true)} images (95 % interval {interval})")
+    typer.echo(f"mean over classes: {100 * found.balanced_accuracy:.1f} %")
     typer.echo(f"expected calibration error: {evaluation.calibration_error:.3f}")
     if evaluation.area_for_unknown is not None:
         n_unknown = int((~evaluation.is_of_known_class).sum())
@@ -111,7 +111,7 @@ def evaluate(
     print_confusions(found)
     if html is not None:
         images = [prediction.name for prediction in evaluation.predictions]
-        replace_file(html, render_evaluation(loaded, evaluation, images, str(model), str(source)))
+        write_whole(html, render_evaluation(loaded, evaluation, images, str(model), str(source)), make_folder=True)
         typer.echo(f"wrote {html}")
 
 
@@ -122,12 +122,12 @@ def serve(
     max_megabytes: Annotated[int, typer.Option(min=1, help="Largest upload.")] = 20,
     max_megapixels: Annotated[int, typer.Option(min=1, help="Largest image.")] = 50,
 ) -> None:
-    """Look at pictures in a browser: a page, and POST /predict for programs. Works with the network off.
+    """Serve a model: a page for the browser, and POST /predict for programs. Works offline.
 
     Example: ddlcn serve model.ddlcn
     """
-    from ddlcn.serve.app import run_server
-    from ddlcn.serve.uploads import Limits
+    from ddlcn.web.app import run_server
+    from ddlcn.web.uploads import Limits
 
     typer.echo(f"http://{host}:{port} (Ctrl+C stops it)", err=True)
     n_bytes = max_megabytes * 1_000_000

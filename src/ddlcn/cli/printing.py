@@ -1,4 +1,4 @@
-"""What several commands print alike."""
+"""Output that several commands share."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ddlcn.evaluation import Findings
+    from ddlcn.model_selection.metrics import TestResult
 
 
-def print_confusions(found: Findings) -> None:
-    """The pairs of classes that are confused most, a line each."""
-    for own, taken_for, times in found.list_confusions():
-        typer.echo(f"  {own} taken for {taken_for}: {times} of {int((found.truth == own).sum())}")
+def print_confusions(found: TestResult) -> None:
+    """Print the most confused pairs of classes, one line each."""
+    for true, predicted, times in found.list_confusions():
+        typer.echo(f"  {true} predicted as {predicted}: {times} of {int((found.y_true == true).sum())}")

@@ -1,10 +1,10 @@
-"""Where to begin with a long code of the lasso: exchange many atoms at a time (block principal pivoting).
+"""The start of a lasso code with many nonzeros: exchange many atoms at a time (block principal pivoting).
 
 For a guess of the signs s of the code, zero off the support S, the code is z_S = G_SS^-1 (h_S - alpha s_S). Atoms whose
 code came out with the wrong sign leave, those off the support that violate |h - G z| <= alpha enter, all at once; the
-guess is right when there are none (Kim and Park 2010, there for nonnegative least squares). Nothing ensures that it
-ends, so it stops when it gets no better, and `lasso` makes a certified code of whatever it found. A handful of
-solutions by LAPACK takes the place of several hundred steps of one atom each.
+guess is right when there are none (Kim and Park 2010, there for nonnegative least squares). It may not converge, so it
+stops when it no longer improves, and `lasso` turns the result into a certified code. A handful of LAPACK solves
+replaces several hundred steps of one atom each.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 Array = NDArray[Any]
 
-# Exchanges of all at once, and how many may pass without fewer atoms being wrong: it ends in 5 to 12.
+# Exchanges at most, and how many may pass without fewer wrong atoms: it usually ends in 5 to 12.
 MAX_EXCHANGES, PATIENCE = 40, 4
 # Violations below this part of alpha are rounding.
 SLACK = 1e-9
 
 
-def start_long(gram: Array, h: Array, z: Array, width: int, alpha: float) -> Array:
-    """A code (atoms,) with the right signs where it is not zero: the optimum, or near it.
+def exchange_blocks(gram: Array, h: Array, z: Array, width: int, alpha: float) -> Array:
+    """Return a code (atoms,) whose nonzeros have consistent signs: the optimum, or near it.
 
     Parameters
     ----------
     gram : ndarray (atoms, atoms); h : ndarray (atoms,)
         Inner products of the atoms with each other and with the descriptor.
     z : ndarray (atoms,)
-        A code to begin with.
+        The code to start from.
     width : int
         Most nonzeros of a code.
     alpha : float
@@ -44,7 +44,7 @@ def start_long(gram: Array, h: Array, z: Array, width: int, alpha: float) -> Arr
         rows = gram[support]  # (k, atoms)
         try:
             factor = cho_factor(rows[:, support], lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:  # the atoms depend on each other
+        except LinAlgError:  # the atoms are linearly dependent
             break
         values = cho_solve(factor, h[support] - alpha * signs[support], check_finite=False)
         c = h - values @ rows

@@ -1,9 +1,9 @@
-"""Locality-constrained linear coding (Wang et al. 2010), the l2 cousin of the coder of `locality`, for comparison.
+"""Locality-constrained linear coding (Wang et al. 2010), the l2 counterpart of the coder of `locality`, for comparison.
 
     min_z  ||x - z V||^2 + beta * sum_j zeta_j^2 z_j^2     subject to  sum_j z_j = 1,    zeta_j = ||x - v_j||
 
-over the k nearest atoms. With C of DESIGN 2 ("Coding") the solution is a linear system: (C + beta diag C) z ~ 1, scaled
-to sum to one. Every one of the k atoms gets a code.
+over the k nearest atoms. With C of docs/method.md ("Coding") the solution is a linear system:
+(C + beta diag C) z ~ 1, scaled to sum to one. Every one of the k atoms gets a code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ddlcn.coding.locality import CodeBlock
 
-# Part of the trace that is added to the diagonal where beta is 0, or an atom equals the descriptor: LLC's own remedy.
+# Part of the trace that is added to the diagonal, for beta = 0 or an atom equal to the descriptor, as LLC's code does.
 RIDGE = 1e-10
 
 
@@ -27,7 +27,7 @@ class LLCCoder:
     atoms : ndarray (atoms, m)
     beta : float
     n_neighbors : int or None
-        None, or more than there are, means all atoms.
+        None, or more than the number of atoms, means all.
     """
 
     def __init__(self, atoms: NDArray[Any], beta: float, n_neighbors: int | None) -> None:

@@ -1,9 +1,9 @@
-"""Descriptors and atoms in, codes out: the locality-constrained, sum-to-one coder (DESIGN 2, "Coding").
+"""Descriptors and atoms in, codes out: the locality-constrained, sum-to-one coder (docs/method.md, "Coding").
 
     min_z  1/2 ||x - z V||^2 + beta * sum_j zeta_j |z_j|     subject to  sum_j z_j = 1,    zeta_j = ||x - v_j||
 
-`encode` is the public function: it checks, cuts into blocks, shares them among threads. `LocalityCoder` holds what a
-dictionary needs to be prepared once, and codes one block; the fused pipeline of the classifier uses it directly.
+`encode` is the public function: it validates, cuts X into blocks and distributes them over threads. `LocalityCoder` is
+a dictionary prepared once; it codes one block, and the classifier's batched transform uses it directly.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ddlcn._threads import count_threads, map_threads
-from ddlcn._validation import check_count, check_matrix, check_number
 from ddlcn.engines import get_engine
+from ddlcn.utils.threads import count_threads, map_threads
+from ddlcn.utils.validation import check_count, check_matrix, check_number
 
 # Up to this many atoms their mutual distances are kept in a table (2048^2 * 8 = 32 MB); beyond, the few that a
-# descriptor needs are computed on the spot, which costs less than 10% of the matrix product there.
+# descriptor needs are computed on demand, which costs less than 10% of the matrix product there.
 MAX_TABLE_ATOMS = 2048
-# Descriptors per block: the block of X D^T for 570 atoms then stays in a core's own cache.
+# Descriptors per block: the block of X D^T for 570 atoms then stays in a core's cache.
 BLOCK = 256
-# Descriptors per task of a thread: four blocks, so that handing out work costs nothing to speak of.
+# Descriptors per task of a thread: four blocks, so that scheduling costs almost nothing.
 PART = 4 * BLOCK
 # Dictionaries beyond this, or below its inverse, are scaled to about 1: squares must fit into float32.
 LARGE = 1e6
 
-# What a thread keeps for its next block: fresh pages of memory would cost more than a tenth of the coding.
+# Buffers that a thread reuses for its next block: new pages of memory would cost more than a tenth of the coding.
 _scratch = threading.local()
 
 
@@ -44,8 +44,8 @@ class CodeBlock(NamedTuple):
     kkt: NDArray[np.float64]  # (n,)
 
 
-def _borrow(name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
-    """An array that belongs to this thread until it borrows under the same name again; what it holds is undefined."""
+def borrow(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return this thread's buffer of that name, uninitialised; valid until it is borrowed again."""
     size = math.prod(shape)
     buffer = getattr(_scratch, name, None)
     if buffer is None or buffer.size < size:
@@ -83,13 +83,13 @@ class LocalityCoder:
     beta : float
         Weight of the locality penalty.
     n_neighbors : int or None
-        Solve on this many nearest atoms; None, or more than there are, means all.
+        Solve on this many nearest atoms; None, or more than the number of atoms, means all.
     tol : float
         Bound on the certificate.
     engine : str
-        Which kernels.
+        The device's kernels (`ddlcn.engines`).
     n_jobs : int, optional
-        Threads that prepare it.
+        Threads for the preparation.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LocalityCoder:
     ) -> None:
         self._engine = get_engine(engine)
         largest = float(np.abs(atoms).max())
-        self._unit = 1.0  # codes and certificates stay the same if atoms, descriptors and beta are divided by it
+        self._unit = 1.0  # dividing atoms, descriptors and beta by it leaves codes and certificates unchanged
         if largest > 0.0 and not 1.0 / LARGE <= largest <= LARGE:
             self._unit = 2.0 ** round(math.log2(largest))
             atoms, beta = atoms / self._unit, beta / self._unit
@@ -116,8 +116,8 @@ class LocalityCoder:
         if self._k is not None:
             self.width = self._k
         else:
-            # The atoms of a basis are affinely independent, so at most m + 1 of them; a few more while they are tried.
-            self.width = min(n_atoms, m + 2 + self._engine.N_GROW)
+            # The atoms of a basis are affinely independent: at most m + 1, and a few more candidates.
+            self.width = min(n_atoms, m + 2 + self._engine.N_EXPAND)
         self._table = np.empty((0, 0))
         if n_atoms <= MAX_TABLE_ATOMS:
             self._table = np.empty((n_atoms, n_atoms))
@@ -130,13 +130,14 @@ class LocalityCoder:
             self._atoms32 = np.zeros((n_padded, m), np.float32)
             with np.errstate(over="ignore"):
                 self._atoms32[:n_atoms] = atoms
-            # Padding is farther than anything, and float32 can still tell.
+            # Padding is farther than any atom, and still finite in float32.
             self._half_norms = np.full((n_padded // lanes, lanes), 3e38, np.float32)
             norms = np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64)
             self._half_norms.ravel()[:n_atoms] = np.minimum(0.5 * norms, 3e38)
             self._largest_norm = float(np.sqrt(norms.max()))
+            self._tight = np.ones(BLOCK)
         else:
-            # Distances do not change when everything is moved, so the atoms' mean goes to the origin: less to round.
+            # Distances are invariant to translation, so the atoms' mean is moved to the origin: less rounding.
             self._mean = atoms.mean(axis=0, dtype=np.float64)
             self._atoms32 = (atoms - self._mean).astype(np.float32)  # (atoms, m)
             self._norms = np.einsum("ij,ij->i", self._atoms32, self._atoms32)  # (atoms,)
@@ -145,21 +146,39 @@ class LocalityCoder:
 
     def encode_block(self, X: NDArray[Any]) -> CodeBlock:
         """Code a block of descriptors (n, m), of the atoms' dtype, in the calling thread."""
-        n = X.shape[0]
-        block = CodeBlock(
+        block = self._make_block(len(X))
+        self._encode_into(X, block)
+        return block
+
+    def _make_block(self, n: int) -> CodeBlock:
+        return CodeBlock(
             np.empty((n, self.width), np.int32), np.empty((n, self.width)), np.empty(n, np.int32), np.empty(n)
         )
-        self._encode_into(X, block)
+
+    @property
+    def projection(self) -> NDArray[np.float32] | None:
+        """Atoms (padded, m) whose products `encode_projected` takes; None where it cannot be used."""
+        return self._atoms32 if self._k is not None and self._unit == 1.0 else None
+
+    def encode_projected(self, X: NDArray[Any], H: NDArray[np.float32], looseness: NDArray[np.float64]) -> CodeBlock:
+        """As `encode_block`, with the products H = X projection^T (n, padded) at hand.
+
+        They only shortlist atoms: the nearest are found exactly. `looseness` (n,) says how many times the error of H
+        exceeds that of a float32 product.
+        """
+        assert self._k is not None  # or there is no projection
+        block = self._make_block(len(X))
+        self._solve_nearest(X, H, looseness, self._k, *block)
         return block
 
     def encode_packed(
         self, X: NDArray[Any]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
-        """As `encode_block`, with the rows one after the other: indices, values (codes,); counts, kkt (n,)."""
+        """As `encode_block`, with the rows concatenated: indices, values (codes,); counts, kkt (n,)."""
         n = X.shape[0]
         block = CodeBlock(
-            _borrow("indices", (n, self.width), np.int32),
-            _borrow("values", (n, self.width), np.float64),
+            borrow("indices", (n, self.width), np.int32),
+            borrow("values", (n, self.width), np.float64),
             np.empty(n, np.int32),
             np.empty(n),
         )
@@ -180,21 +199,24 @@ class LocalityCoder:
                 self._encode_all(x, *out)
 
     def _encode_nearest(self, X: NDArray[Any], k: int, *out: NDArray[Any]) -> None:
-        H = _borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):  # the kernel does without H where it overflows
+        H = borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # the kernel ignores H where it overflows
             np.matmul(X.astype(np.float32, copy=False), self._atoms32.T, out=H)
-        H = H.reshape(-1, *self._half_norms.shape)  # (n, depth, lanes)
+        self._solve_nearest(X, H, self._tight, k, *out)
+
+    def _solve_nearest(self, X: NDArray[Any], H: Any, looseness: NDArray[Any], k: int, *out: NDArray[Any]) -> None:
         self._engine.code_nearest(
-            X, self._atoms, H, self._half_norms, self._largest_norm, self._table, k, self._beta, self._tol, *out
-        )
+            X, self._atoms, H.reshape(-1, *self._half_norms.shape), looseness, self._half_norms, self._largest_norm,
+            self._table, k, self._beta, self._tol, *out,
+        )  # fmt: skip
 
     def _encode_all(self, X: NDArray[Any], *out: NDArray[Any]) -> None:
         with np.errstate(over="ignore"):
             centred = (X - self._mean).astype(np.float32)  # (n, m)
             x_norms = np.einsum("ij,ij->i", centred, centred)
         if not np.isfinite(x_norms).all():
-            raise ValueError("X holds descriptors 1e18 times as large as the atoms of D: bring them to one scale first")
-        H = _borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
+            raise ValueError("X holds descriptors 1e18 times as large as the atoms of D: scale them first")
+        H = borrow("product", (X.shape[0], self._atoms32.shape[0]), np.float32)
         np.matmul(centred, self._atoms32.T, out=H)  # (n, atoms)
         self._engine.code_all(
             X, self._atoms, H, self._norms, x_norms, self._largest_norm, self._table, self._table32, self._atoms32,
@@ -205,7 +227,7 @@ class LocalityCoder:
 def encode(
     X: ArrayLike,
     D: ArrayLike,
-    beta: float = 0.02,
+    beta: float = 0.15,
     n_neighbors: int | None = None,
     tol: float = 1e-6,
     n_jobs: int | None = None,
@@ -218,11 +240,11 @@ def encode(
         Descriptors, one per row.
     D : array (atoms, m)
         Atoms, one per row.
-    beta : float, default 0.02
-        Weight of the locality penalty. With 0 the nearest affine combination is found; where more than one is, one.
+    beta : float, default 0.15
+        Weight of the locality penalty. With 0, the nearest affine combination (one of them if several).
     n_neighbors : int, optional
-        Solve on this many nearest atoms (ties go to the lower index). None, or more than there are, means all atoms: a
-        different problem, and a different code.
+        Solve on this many nearest atoms (ties go to the lower index). None, or more than the number of atoms, means all
+        atoms: a different problem, and a different code.
     tol : float, default 1e-6
         Bound on the certificate.
     n_jobs : int, optional
@@ -247,7 +269,7 @@ def encode(
 
 
 def _encode(X: NDArray[Any], coder: LocalityCoder, tol: float, n_atoms: int, n_jobs: int | None) -> CodingResult:
-    """`encode`, of checked arguments and a prepared dictionary."""
+    """`encode` on validated arguments and a prepared dictionary."""
     n = X.shape[0]
     parts = map_threads(lambda start: coder.encode_packed(X[start : start + PART]), range(0, n, PART), n_jobs)
     indices, values, counts, kkt = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))

@@ -1,11 +1,11 @@
-"""Orthogonal matching pursuit (Pati et al. 1993), all of it in the Gram domain (Rubinstein et al. 2008, "Batch-OMP").
+"""Orthogonal matching pursuit (Pati et al. 1993), in the Gram domain (Rubinstein et al. 2008, "Batch-OMP").
 
     min_z  ||x - z D||^2     subject to  at most `n_nonzero` entries of z that are not zero
 
-greedily: the atom whose product with what is left of x is largest comes next, and x is projected on all atoms chosen so
-far. Only G = D D^T and x D^T are needed. With G_SS = L L^T for the chosen atoms S, the kernel keeps the rows of
-P = L^-1 G_S: (one per chosen atom): a column of P is the next row of L, and one row of P takes the products with what
-was left before to those with what is left now. So no system is solved until the end, when L^T z = a gives the code.
+greedily: the atom with the largest product with the residual of x is selected, and x is projected on all selected
+atoms. Only G = D D^T and x D^T are needed. With G_SS = L L^T for the selected atoms S, the kernel keeps the rows of
+P = L^-1 G_S: (one per selected atom): a column of P is the next row of L, and one row of P updates the products with
+the residual. So no system is solved until the end, when L^T z = a gives the code.
 
 Rows in: items X (n, m), atoms D (atoms, m). Rows out: codes (n, atoms), sparse.
 """
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._sparse import make_csr
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_matrix, check_number
 from ddlcn.engines.compile import kernel
+from ddlcn.utils.sparse_rows import make_csr
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_matrix, check_number
 
 Array = NDArray[Any]
 # Items coded at a time by one thread: their products with 600 atoms (0.6 MB) stay in its cache.
@@ -43,33 +43,33 @@ def encode_omp(
     ----------
     X : ndarray (n, m)
     D : ndarray (atoms, m)
-        Rows of length one. Of atoms that tie, the first is taken.
+        Rows of unit norm. Ties go to the first atom.
     n_nonzero : int
-        Entries of a code, at most. Fewer where nothing is left of x, or no further atom is independent of the chosen.
+        Most nonzeros of a code. Fewer where the residual is zero, or no further atom is independent of the selected.
     tol : float, optional
-        Stop as soon as the squared length of what is left of x is at most this.
+        Stop when the squared norm of the residual is at most this.
     n_jobs : int, optional
     gram : ndarray (atoms, atoms), optional
-        D D^T, where it is at hand.
+        D D^T, if already computed.
     """
     D = check_matrix("D", D, "atom").astype(np.float64, copy=False)
     X = check_matrix("X", X, "item", D.shape[1]).astype(np.float64, copy=False)
     width = min(check_count("n_nonzero", n_nonzero), len(D))
     limit = -1.0 if tol is None else check_number("tol", tol)
     gram = D @ D.T if gram is None else gram
-    parts = map_threads(lambda rows: pursue(X[rows], D, gram, width, limit), cut(len(X)), n_jobs)
+    parts = map_threads(lambda rows: pursue(X[rows], D, gram, width, limit), iter_blocks(len(X)), n_jobs)
     columns, values, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
     filled = np.arange(width) < counts[:, None]
     return make_csr(values[filled], columns[filled], np.append(0, np.cumsum(counts)), (len(X), len(D)))
 
 
-def cut(n: int) -> Iterator[slice]:
-    """Rows 0 .. n - 1 in blocks."""
+def iter_blocks(n: int) -> Iterator[slice]:
+    """Yield rows 0 .. n - 1 in blocks."""
     return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
 
 
 def pursue(X: Array, D: Array, gram: Array, width: int, limit: float = -1.0) -> tuple[Array, Array, Array]:
-    """Codes of a block X (n, m): columns and values (n, width), columns rising, and how many of each row count (n,)."""
+    """Codes of a block X (n, m): columns (ascending) and values (n, width), and the number of nonzeros (n,)."""
     columns = np.zeros((len(X), width), np.int32)
     values = np.zeros((len(X), width))
     counts = np.zeros(len(X), np.int32)
@@ -85,34 +85,34 @@ def _pursue(
     n_items, width = columns.shape
     n_atoms = len(gram)
     P = np.empty((width, n_atoms))
-    chosen = np.empty(width, np.int32)
+    selected = np.empty(width, np.int32)
     root = np.empty(width)  # diagonal of L
-    along = np.empty(width)  # a: x along each new direction
+    along = np.empty(width)  # a: x along each new direction of the basis
     for i in range(n_items):
-        left = products[i]  # products of every atom with what is left of x
+        residual = products[i]  # products of every atom with the residual of x
         square = squares[i]
-        # Rounding leaves about 1e-16 ||x|| where nothing is left.
-        nothing = 1e-13 * np.sqrt(square)
+        # Rounding leaves about 1e-16 ||x|| of a residual that is zero.
+        zero = 1e-13 * np.sqrt(square)
         k = 0
         while k < width and square > limit:
             peak = 0.0
             for j in range(n_atoms):
-                peak = max(peak, abs(left[j]))
-            if peak <= nothing:
+                peak = max(peak, abs(residual[j]))
+            if peak <= zero:
                 break
-            # Equal but for rounding is a tie: which atom wins must not depend on the order of sums.
+            # Values equal up to rounding tie: the choice must not depend on the order of sums.
             peak *= 1.0 - 1e-12
             best = 0
-            while abs(left[best]) < peak:
+            while abs(residual[best]) < peak:
                 best += 1
             pivot = gram[best, best]
             for q in range(k):
                 pivot -= P[q, best] * P[q, best]
-            if pivot <= 1e-12 * gram[best, best]:  # dependent on the chosen: only rounding made it stand out
+            if pivot <= 1e-12 * gram[best, best]:  # dependent on the selected: its product is rounding
                 break
             root[k] = np.sqrt(pivot)
-            along[k] = left[best] / root[k]
-            chosen[k] = best
+            along[k] = residual[best] / root[k]
+            selected[k] = best
             k += 1
             if k == width:
                 break
@@ -133,21 +133,21 @@ def _pursue(
             scale, step = 1.0 / root[k - 1], along[k - 1]
             for j in range(n_atoms):
                 row[j] *= scale
-                left[j] -= step * row[j]
+                residual[j] -= step * row[j]
             for q in range(k):
-                left[chosen[q]] = 0.0  # exactly: what is left is orthogonal to the chosen
+                residual[selected[q]] = 0.0  # exactly: the residual is orthogonal to the selected
             square -= step * step
         for r in range(k - 1, -1, -1):  # L^T z = a
             total = along[r]
             for q in range(r + 1, k):
-                total -= P[r, chosen[q]] * along[q]
+                total -= P[r, selected[q]] * along[q]
             along[r] = total / root[r]
-        for r in range(k):  # by rising column
-            place = r
-            while place > 0 and columns[i, place - 1] > chosen[r]:
-                columns[i, place] = columns[i, place - 1]
-                values[i, place] = values[i, place - 1]
-                place -= 1
-            columns[i, place] = chosen[r]
-            values[i, place] = along[r]
+        for r in range(k):  # in ascending order of columns
+            slot = r
+            while slot > 0 and columns[i, slot - 1] > selected[r]:
+                columns[i, slot] = columns[i, slot - 1]
+                values[i, slot] = values[i, slot - 1]
+                slot -= 1
+            columns[i, slot] = selected[r]
+            values[i, slot] = along[r]
         counts[i] = k

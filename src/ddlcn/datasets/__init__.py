@@ -1,4 +1,4 @@
-"""Where images come from: a folder of folders, and data sets in their original distribution."""
+"""Sources of images: a folder of folders, and data sets in their original distribution."""
 
 from __future__ import annotations
 

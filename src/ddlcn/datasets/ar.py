@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ddlcn.datasets.archive import explain_damage, list_files
+from ddlcn.datasets.archive import explain_damage, match_files
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset, check_counts, make_dataset
 from ddlcn.datasets.root import find_source, missing
@@ -20,7 +20,7 @@ _BITMAP = re.compile(r"(?:^|/)(([MW]-\d{3})-\d{2})\.bmp$", re.IGNORECASE)
 
 
 def open_ar(root: Path | None = None) -> Dataset:
-    """AR faces: small arrays, or lazily read bitmaps, whichever is there.
+    """AR faces: small arrays, or lazily read bitmaps, whichever is present.
 
     Parameters
     ----------
@@ -36,14 +36,9 @@ def open_ar(root: Path | None = None) -> Dataset:
     source = find_source(record, root)
     if source.suffix == ".npz":
         return check_counts(_open_arrays(source), record, source)
-    files = list_files(source, lambda name: _BITMAP.search(name) is not None)
-    if not files:
+    found = [(match[2].upper(), match[1].upper(), image) for match, image in match_files(source, _BITMAP)]
+    if not found:
         raise missing(record, source.parent)
-    found = []
-    for name, image in files:
-        match = _BITMAP.search(name)
-        assert match is not None  # only such names were listed
-        found.append((match[2].upper(), match[1].upper(), image))
     return check_counts(make_dataset(record, found), record, source)
 
 

@@ -1,4 +1,4 @@
-"""The files of a folder or of an archive, listed alike, each read only when its bytes are asked for.
+"""The files of a folder or of an archive, listed in one format, each read on demand.
 
 In: a folder, a .zip, a .tar or a .tar.gz. Out: pairs of the name inside it and an object with `read_bytes()`:
 a `Path` or an `ArchiveMember`. Nothing is unpacked to the disk.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import re
 import struct
 import tarfile
 import threading
@@ -23,9 +24,10 @@ from typing import IO, Any
 
 Wanted = Callable[[str], bool]
 Listing = list[tuple[str, "Path | ArchiveMember"]]
+Matches = list[tuple[re.Match[str], "Path | ArchiveMember"]]
 
-# What Python's readers raise where an archive ends too early or holds other bytes than were written.
-# RuntimeError and KeyError: a zip whose damaged list of files speaks of passwords, other methods or other names.
+# Errors that Python's readers raise for truncated or corrupted archives.
+# RuntimeError and KeyError: a zip whose corrupted list of files asks for passwords, other methods or other names.
 DAMAGED = (
     EOFError,
     KeyError,
@@ -67,7 +69,7 @@ def list_files(source: Path, wanted: Wanted) -> Listing:
     source : Path
         A folder (searched with all folders below it), or a .zip, .tar, .tar.gz or .tgz.
     wanted : callable
-        Takes a name inside the source, with "/" between its parts, and says whether to list it.
+        Takes a name inside the source, with "/" between its parts; returns whether to list it.
 
     Returns
     -------
@@ -93,20 +95,29 @@ def list_files(source: Path, wanted: Wanted) -> Listing:
     return sorted(files, key=lambda item: item[0])
 
 
-def list_gzipped_tar(stream: IO[bytes], called: str, wanted: Wanted) -> Listing:
-    """List the files of a .tar.gz, holding the bytes of the wanted ones in memory.
+def match_files(
+    source: Path, pattern: re.Pattern[str], lister: Callable[[Path, Wanted], Listing] = list_files
+) -> Matches:
+    """List the files of `source` whose "/" + name contains `pattern`, each with its match."""
+    files = lister(source, lambda name: pattern.search(f"/{name}") is not None)
+    matches = ((pattern.search(f"/{name}"), file) for name, file in files)
+    return [(match, file) for match, file in matches if match is not None]
 
-    A gzip stream cannot be read at random, so each image would cost a pass over the whole archive. What is held
-    is as compressed as the images themselves, not their pixels.
+
+def list_gzipped_tar(stream: IO[bytes], source: str, wanted: Wanted) -> Listing:
+    """List the files of a .tar.gz, keeping the bytes of the wanted ones in memory.
+
+    A gzip stream has no random access, so each image would cost a pass over the whole archive. The bytes kept are
+    the compressed image files, not their pixels.
     """
     files: Listing = []
-    # "r|" never seeks, which a gzip stream would answer by unpacking from the start again.
+    # "r|" never seeks: in a gzip stream that means unpacking from the start.
     with gzip.GzipFile(fileobj=stream) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
         for member in archive:
             if member.isfile() and wanted(member.name):
                 content = archive.extractfile(member)
                 assert content is not None  # it is a plain file
-                files.append((member.name, ArchiveMember(f"{called}/{member.name}", partial(bytes, content.read()))))
+                files.append((member.name, ArchiveMember(f"{source}/{member.name}", partial(bytes, content.read()))))
         while unpacked.read(CHUNK):  # to the very end, where gzip compares its checksum
             pass
     return files
@@ -114,7 +125,7 @@ def list_gzipped_tar(stream: IO[bytes], called: str, wanted: Wanted) -> Listing:
 
 @contextmanager
 def explain_damage(path: Path) -> Iterator[None]:
-    """Turn whatever a reader says about a damaged archive into one clear sentence."""
+    """Turn the errors of readers for a damaged archive into one clear message."""
     try:
         yield
     except DAMAGED as error:
@@ -143,7 +154,7 @@ def _list_zip(path: Path, wanted: Wanted) -> Listing:
 
 
 def _list_tar(path: Path, wanted: Wanted) -> Listing:
-    """An uncompressed tar is a row of plain files: remember where each one begins."""
+    """List an uncompressed tar, with the offset of each file."""
     length = path.stat().st_size
     files: Listing = []
     with tarfile.open(path, "r:") as archive:
@@ -169,7 +180,7 @@ class ZipSource:
     """A zip file that several threads, and copies of it in other processes, may read.
 
     Opening costs a pass over the list of files, so it stays open. `ZipFile.open` and `close` count their users
-    without a lock: they get one here. Reading between them is safe by itself, and is the part that takes time.
+    without a lock, so they are locked here. Reading between them is thread-safe, and takes most of the time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -200,7 +211,7 @@ class ZipSource:
                 member.close()
 
     def _opened(self) -> zipfile.ZipFile:
-        # A forked process shares the file's position with its parent: it must open the file for itself.
+        # A forked process shares the file position with its parent, so it must reopen the file.
         if self._archive is None or self._owner != os.getpid():
             self._archive, self._owner = zipfile.ZipFile(self.path), os.getpid()
         return self._archive

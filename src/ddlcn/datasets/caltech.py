@@ -1,7 +1,7 @@
 """Caltech 101 and Caltech 256: colour JPEGs of objects, one folder per class.
 
 In: `101_ObjectCategories.tar.gz`, `caltech-101.zip` (which holds it) or the folder; `256_ObjectCategories.tar` or
-the folder. Left out: the folders that are no object class (`BACKGROUND_Google`, `257.clutter`) and stray files.
+the folder. Left out: the folders that are not an object class (`BACKGROUND_Google`, `257.clutter`) and stray files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import zipfile
 from pathlib import Path
 
-from ddlcn.datasets.archive import Listing, Wanted, explain_damage, list_files, list_gzipped_tar
+from ddlcn.datasets.archive import Listing, Wanted, explain_damage, list_files, list_gzipped_tar, match_files
 from ddlcn.datasets.catalogue import CATALOGUE, Record
 from ddlcn.datasets.dataset import Dataset, check_counts, make_dataset
 from ddlcn.datasets.root import find_source
@@ -23,7 +23,7 @@ _INNER_101 = "101_ObjectCategories.tar.gz"
 def open_caltech101(root: Path | None = None) -> Dataset:
     """Caltech 101 without its background folder: 101 classes, 8,677 images.
 
-    From the folder, images are paths; from an archive, their JPEG bytes (130 MB) are held in memory.
+    From the folder, images are paths; from an archive, their JPEG bytes (130 MB) are kept in memory.
 
     Parameters
     ----------
@@ -59,20 +59,13 @@ def open_caltech256(root: Path | None = None) -> Dataset:
 
 
 def _open(record: Record, source: Path, pattern: re.Pattern[str]) -> Dataset:
-    def wanted(name: str) -> bool:
-        return pattern.search(f"/{name}") is not None
-
-    files = _list_inner(source, wanted) if source.suffix == ".zip" else list_files(source, wanted)
-    found = []
-    for name, image in files:
-        match = pattern.search(f"/{name}")
-        assert match is not None  # only such names were listed
-        found.append((match[1], f"{match[1]}/{match[2]}", image))
+    lister = _list_inner if source.suffix == ".zip" else list_files
+    found = [(match[1], f"{match[1]}/{match[2]}", image) for match, image in match_files(source, pattern, lister)]
     return check_counts(make_dataset(record, found), record, source)
 
 
 def _list_inner(source: Path, wanted: Wanted) -> Listing:
-    """The images of the .tar.gz inside the .zip that CaltechDATA gives out."""
+    """List the images of the .tar.gz inside CaltechDATA's .zip."""
     with explain_damage(source), zipfile.ZipFile(source) as outer:
         inner = [name for name in outer.namelist() if name.rsplit("/", 1)[-1] == _INNER_101]
         if not inner:

@@ -1,7 +1,7 @@
-"""What is known about each data set: where it comes from, on which terms, and what must be in it.
+"""Facts about each data set: source, terms, contents.
 
-Facts only; the loaders and `ddlcn data` read them here. A content checksum is made from what the loader gives
-(see `content.py`), so it is the same whichever way the set is packed.
+The loaders and `ddlcn data` read them here. A content checksum is computed from what the loader returns
+(see `content.py`), so it does not depend on how the set is packed.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class Record:
     Parameters
     ----------
     name, title : str
-        What `load_dataset` takes, and what headings say.
+        The argument of `load_dataset`, and the name for headings.
     folder : str
-        Where it lies, under the data root.
+        Its folder under the data root.
     files : tuple of str
-        What the loader looks for in that folder, in this order.
+        Files that the loader tries in that folder, in this order.
     n_classes, n_images : int
-        What a complete copy holds, after junk is left out.
+        Of a complete copy, without excluded files.
     source, terms, how_to_get : str
-        Plain words for `ddlcn data list`.
+        Text for `ddlcn data list`.
     content : mapping of str to str
-        SHA-256 of the parts of the content; empty where nobody here has held a copy.
+        SHA-256 of the parts of the content; empty if unknown.
     downloads : tuple of Download
-        Empty where no public address exists.
+        Empty if there is no public address.
     note : str
-        What a reader must know about which images are in it.
+        Which images are included.
     shows_people, people_classes
         See `Dataset`.
     """
@@ -203,7 +203,7 @@ CATALOGUE: dict[str, Record] = {record.name: record for record in _RECORDS}
 
 
 def find_record(name: str) -> Record:
-    """The record of a data set, or a ValueError that lists the names there are."""
+    """Return the record of a data set; raises ValueError with the known names."""
     if name not in CATALOGUE:
         raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(CATALOGUE)}")
     return CATALOGUE[name]

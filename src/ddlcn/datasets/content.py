@@ -1,7 +1,7 @@
-"""A checksum of what a data set holds, the same whichever way it is packed.
+"""Checksums of the contents of a data set, independent of how it is packed.
 
-In: a `Dataset`. Out: one SHA-256 for each part, to compare with those in `catalogue.py`. Every image is read: this is
-what `ddlcn data verify` spends its time on.
+In: a `Dataset`. Out: one SHA-256 for each part, to compare with those in `catalogue.py`. Every image is read, which
+takes most of the time of `ddlcn data verify`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from ddlcn._threads import map_threads
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset
+from ddlcn.utils.threads import map_threads
 
 
 def content_digests(dataset: Dataset, n_jobs: int | None = None) -> dict[str, str]:
@@ -25,8 +25,8 @@ def content_digests(dataset: Dataset, n_jobs: int | None = None) -> dict[str, st
     - MNIST: each of the four files, unpacked.
     - Extended Yale B: names and bytes of the images.
     - AR as arrays: names, labels and pixels. As bitmaps: the names alone, and every image is decoded.
-    - Caltech: names, widths and heights, and every image is decoded. The same pictures are given out with other JPEG
-      bytes, and decoders differ in the last bit, so neither bytes nor pixels can be compared.
+    - Caltech: names, widths and heights, and every image is decoded. The same pictures are distributed with
+      different JPEG bytes, and decoders differ in the last bit, so neither bytes nor pixels can be compared.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def content_digests(dataset: Dataset, n_jobs: int | None = None) -> dict[str, st
     Raises
     ------
     ValueError
-        If an image cannot be decoded; the message names the first, and says how many.
+        If an image cannot be decoded; the message names the first and the number of others.
     """
     if dataset.name == "mnist":
         return _digest_idx_files(dataset)
@@ -88,7 +88,7 @@ def _digest_files(dataset: Dataset, n_jobs: int | None) -> str:
             damaged.append(f"{name} ({content})")
         else:
             digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    _complain(damaged)
+    _raise_if_damaged(damaged)
     return digest.hexdigest()
 
 
@@ -107,11 +107,11 @@ def _digest_sizes(dataset: Dataset, n_jobs: int | None) -> str:
             damaged.append(f"{name} ({' '.join(str(size).split())})")
         else:
             digest.update(f"{name} {size[0]} {size[1]}\n".encode())
-    _complain(damaged)
+    _raise_if_damaged(damaged)
     return digest.hexdigest()
 
 
-def _complain(damaged: list[str]) -> None:
+def _raise_if_damaged(damaged: list[str]) -> None:
     if damaged:
         more = f", and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
         raise ValueError(f"damaged image {damaged[0]}{more}")

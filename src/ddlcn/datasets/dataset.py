@@ -1,7 +1,7 @@
-"""One data set: its images, not yet read, and what is known about each.
+"""One data set: its images, not yet read, and their classes and names.
 
-In: what a loader found in a folder or an archive. Out: `Dataset`, whose images go to `DDLCNClassifier.fit` or
-`DenseSIFT.transform` as they are; pixels are read later, in batches (DESIGN section 3, "Flow").
+In: the files that a loader found. Out: `Dataset`, whose images can be passed to `DDLCNClassifier.fit` or
+`DenseSIFT.transform`; pixels are read later, in batches (docs/method.md).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class Dataset:
     Parameters
     ----------
     name : str
-        What `load_dataset` was asked for, such as "yaleb".
+        The argument of `load_dataset`, such as "yaleb".
     title : str
         The name for headings, such as "Extended Yale B".
     images : sequence of n images, or ndarray of shape (n, H, W)
-        Paths, archive members, or arrays where all of them are small: anything `read_image` takes.
+        Paths, archive members, or arrays if all are small: anything that `read_image` accepts.
     labels : ndarray of shape (n,), intp
         Class of each image: an index into `class_names`.
     class_names : tuple of str
         Names of the classes, in the order of the indices.
     image_names : tuple of n str
-        Name of each image inside the data set; the same whichever way the set is packed.
+        Name of each image inside the data set, independent of how the set is packed.
     is_test : ndarray of shape (n,), bool, optional
-        The distribution's own test images, where it has a fixed split.
+        The distribution's test images, if it has a fixed split.
     shows_people : bool
-        Whether its images are portraits, which are never put into a report.
+        Whether its images are portraits, which are never shown in a report.
     people_classes : frozenset of str
-        Classes that are portraits, in a data set that otherwise shows things.
+        Classes that are portraits, in a data set of objects.
     stamp : str
-        Tells apart two data sets with the same names (sizes and times of the files of a folder of yours).
+        Distinguishes data sets with the same names (sizes and times of the files of a user's folder).
     """
 
     name: str
@@ -70,12 +70,12 @@ class Dataset:
         return f"Dataset({self.name!r}, {len(self)} images{split}, {len(self.class_names)} classes)"
 
     def may_show(self, class_index: int) -> bool:
-        """Whether pictures of this class may be put into a report: not if they are portraits."""
+        """Whether pictures of this class may be shown in a report: not if they are portraits."""
         return not self.shows_people and self.class_names[class_index] not in self.people_classes
 
     @cached_property
     def identity(self) -> str:
-        """Sixteen hexadecimal digits that stand for names and labels (no pixel is read): a key for caches."""
+        """Sixteen hexadecimal digits from names and labels (no pixel is read): a key for caches."""
         digest = hashlib.sha256()
         for text in (self.name, self.stamp, *self.class_names, "", *self.image_names):
             digest.update(text.encode() + b"\0")
@@ -86,14 +86,14 @@ class Dataset:
 
 
 def make_dataset(record: Record, found: Iterable[tuple[str, str, Any]]) -> Dataset:
-    """Sort what a loader found, by class and then by image name, and number the classes.
+    """Make a data set of the images that a loader found, sorted by class and image name.
 
     Parameters
     ----------
     record : Record
-        Whose name and title to use. Counts are not checked here.
+        Provides name and title. Counts are not checked here.
     found : iterable of (str, str, image)
-        Class name, image name and the image itself.
+        Class name, image name and image.
     """
     items = sorted(found, key=lambda item: item[:2])
     class_names = tuple(sorted({class_name for class_name, _, _ in items}))
@@ -111,14 +111,14 @@ def make_dataset(record: Record, found: Iterable[tuple[str, str, Any]]) -> Datas
 
 
 def check_counts(dataset: Dataset, record: Record, where: object) -> Dataset:
-    """Return the data set, or raise ValueError if it has not as many images and classes as its distribution."""
-    for what, found, expected in (
+    """Return the data set; raises ValueError if its numbers of images and classes are not the distribution's."""
+    for noun, found, expected in (
         ("classes", len(dataset.class_names), record.n_classes),
         ("images", len(dataset), record.n_images),
     ):
         if found != expected:
             raise ValueError(
-                f"{where}: found {found:,} {what} where the distribution of {record.title} has {expected:,}: "
+                f"{where}: found {found:,} {noun} where the distribution of {record.title} has {expected:,}: "
                 f"unpack it or get it again"
             )
     return dataset

@@ -1,14 +1,16 @@
-"""Download a data set that has a public address: checked, and continued where it stopped.
+"""Download a data set that has a public address: verified, and resumed after an interruption.
 
-In: a name of the catalogue. Out: its files in its folder under the data root. While a file comes in, it is
-`<file>.part` beside the place where it will be; only a complete file with the right checksum gets its name.
+In: a name of the catalogue. Out: its files in its folder under the data root. An incomplete file is named
+`<file>.part`; only a complete file with the right checksum gets its final name.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,11 @@ from ddlcn.datasets.catalogue import Download, find_record
 from ddlcn.datasets.registry import load_dataset
 from ddlcn.datasets.root import data_root
 
-# Called with the file's name, the bytes so far, and the bytes in all (None where the server does not say).
+# Called with the file's name, the bytes so far, and the total bytes (None if unknown).
 Progress = Callable[[str, int, int | None], None]
 
 CHUNK = 1 << 16
-# Seconds to connect, and between two pieces: a line that is dead for longer counts as cut.
+# Seconds to connect, and between two chunks: a longer pause is a timeout.
 TIMEOUT = (20, 60)
 
 
@@ -40,36 +42,60 @@ class ResumingDownloader:
         self.progress = progress
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Complete the part, then hand it to pooch as `output_file`; pooch checks it and gives it its name."""
+        """Complete the part, then move it to `output_file`; pooch verifies and renames it."""
         import requests  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         try:
-            self._complete(requests, url)
+            with self._alone():
+                self._complete(requests, url)
+                os.replace(self.part, output_file)
         except requests.RequestException as error:
             kept = self.part.stat().st_size if self.part.exists() else 0
             raise OSError(
                 f"the download of {url} stopped ({_reason(error)}); {kept:,} bytes are kept: run the same command "
                 f"again, it continues there"
             ) from error
-        os.replace(self.part, output_file)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the part: a second download would write between the pieces of the first, or into its finished file.
+
+        The lock is the system's own, so that a killed process leaves none.
+        """
+        with self.part.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Another may have finished, and taken the part away, between our opening it and locking it.
+                free = self.part.exists() and os.path.samestat(os.fstat(file.fileno()), self.part.stat())
+            except BlockingIOError:
+                free = False
+            if not free:
+                raise OSError(
+                    f"{self.part} is being downloaded by another process: wait for it, then run the same command again"
+                )
+            try:
+                yield
+            finally:
+                if self.part.exists() and not self.part.stat().st_size:  # nothing came: leave nothing
+                    self.part.unlink()
 
     def _complete(self, requests: Any, url: str) -> None:
         begin = self.part.stat().st_size if self.part.exists() else 0
         if begin:
-            with self._ask(requests, url, begin) as response:
+            with self._request(requests, url, begin) as response:
                 if _continues(response, begin):
                     self._write(response, begin)
                     return
-                # Nothing is left to send: the part was complete when the last call was stopped.
+                # Nothing to send: the part was complete when the last call was interrupted.
                 if response.status_code == 416 and response.headers.get("Content-Range") == f"bytes */{begin}":
                     return
-        # The first time; or the server knows no Range, or the part is longer than the file: from the start.
-        with self._ask(requests, url, 0) as response:
+        # From the start: a first download, a server without Range, or a part longer than the file.
+        with self._request(requests, url, 0) as response:
             response.raise_for_status()
             self._write(response, 0)
 
-    def _ask(self, requests: Any, url: str, begin: int) -> Any:
-        # "identity": a server that packs .gz files once more would make byte counts useless.
+    def _request(self, requests: Any, url: str, begin: int) -> Any:
+        # "identity": a server that compresses .gz files again would make byte counts useless.
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begin}-"} if begin else {})
         return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
 
@@ -83,6 +109,8 @@ class ResumingDownloader:
                 done += len(piece)
                 if self.progress:
                     self.progress(self.part.stem, done, total)
+            file.flush()
+            os.fsync(file.fileno())  # before it gets its name: a dead machine must not leave a hole in it
 
 
 def fetch(name: str, root: Path | None = None, progress: Progress | None = None) -> list[Path]:
@@ -105,26 +133,26 @@ def fetch(name: str, root: Path | None = None, progress: Progress | None = None)
     Raises
     ------
     ValueError
-        If the set has no public address (the message says how to get it), pooch is not installed, or a file
-        came with the wrong checksum.
+        If the set has no public address (the message explains how to get it), pooch is not installed, or a file
+        has the wrong checksum.
     OSError
-        If the line or the disk fails. What came in is kept, and the next call continues there.
+        If the network or the disk fails. Received bytes are kept, and the next call continues there.
     """
     record = find_record(name)
     if not record.downloads:
         raise ValueError(f"{record.title} has no public address ({record.terms}). {record.how_to_get}")
     root = data_root() if root is None else root
     folder = root / record.folder
-    if _is_complete(name, root):  # perhaps packed in another way than the download
+    if _is_complete(name, root):  # possibly packed differently from the download
         return [folder]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [_fetch_file(download, folder, progress) for download in record.downloads]
     except OSError as error:
         if error.strerror is None:
-            raise  # already one clear sentence
+            raise  # already a clear message
         raise OSError(
-            f"cannot write to {error.filename or folder}: {error.strerror}; mend that and run the same command "
+            f"cannot write to {error.filename or folder}: {error.strerror}; fix that and run the same command "
             f"again, it continues where it stopped"
         ) from error
 
@@ -163,16 +191,16 @@ def _fetch_file(download: Download, folder: Path, progress: Progress | None) -> 
         )
     except ValueError as error:
         raise ValueError(
-            f"{download.url} came with the wrong {algorithm} and was deleted: fetch it again; if it happens twice, "
+            f"{download.url} has the wrong {algorithm} and was deleted: fetch it again; if it happens twice, "
             f"the file there has changed"
         ) from error
     return target
 
 
 def _continues(response: Any, begin: int) -> bool:
-    """Whether the answer is the rest of the file from byte `begin` on."""
-    where = str(response.headers.get("Content-Range", ""))
-    return bool(response.status_code == 206 and where.startswith(f"bytes {begin}-"))
+    """Whether the response continues the file from byte `begin`."""
+    content_range = str(response.headers.get("Content-Range", ""))
+    return bool(response.status_code == 206 and content_range.startswith(f"bytes {begin}-"))
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""Your own pictures: a folder with one sub-folder per class.
+"""A user's pictures: a folder with one sub-folder per class.
 
-In: `photos/<class>/*.jpg`. Out: the paths and their labels, every file already known to be readable. This is
-where the images of DESIGN section 2 come from; pixels are read later, in batches, from the paths.
+In: `photos/<class>/*.jpg`. Out: the paths and their labels, every file checked to be readable. Pixels are read later,
+in batches, from the paths.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ddlcn._progress import track
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_choice
-from ddlcn.features.images import ImageReadError, read_image
-
-# To check a file it is decoded completely, but no larger than this: JPEG then costs an eighth of its sides.
-CHECK_SIDE = 16
+from ddlcn.datasets.thumbnails import make_thumbnail
+from ddlcn.images import ImageReadError
+from ddlcn.utils.progress import track
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +38,15 @@ class ImageFolder:
         Classes that have at least one image, sorted.
     skipped : list of (Path, str)
         Files that cannot be read, and why.
+    thumbnails : ndarray of shape (n, pixels), float32
+        Of `datasets.thumbnails`, to find near-duplicates by.
     """
 
     paths: list[Path]
     labels: NDArray[np.str_]
     class_names: list[str]
     skipped: list[tuple[Path, str]]
+    thumbnails: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -59,15 +60,15 @@ def load_folder(
 ) -> ImageFolder:
     """List the pictures of a folder that has one sub-folder per class.
 
-    Hidden files and folders, files of other kinds, and pictures that lie in no class folder are passed over.
+    Hidden files and folders, files of other kinds, and pictures outside class folders are ignored.
     Folders inside a class folder are searched too.
 
     Parameters
     ----------
     folder : path
-        Holds `<class>/*.jpg` (or any other kind of image that PIL reads; upper or lower case).
+        Contains `<class>/*.jpg` (or any other image format that PIL reads; upper or lower case).
     on_error : {"raise", "skip"}, default "raise"
-        What to do with a file that cannot be read: stop, or list it in `.skipped` and warn.
+        For a file that cannot be read: raise, or list it in `.skipped` and warn.
     n_jobs : int, optional
         Threads that check the files; None means every core.
     verbose : int, default 0
@@ -83,13 +84,13 @@ def load_folder(
     ImageReadError
         If a file cannot be read and `on_error="raise"`; the message names it.
     ValueError
-        If the folder is missing, or holds no class folders, or no images.
+        If the folder is missing, or contains no class folders or no images.
     """
     check_choice("on_error", on_error, ("raise", "skip"))
     root = Path(folder)
     if not root.is_dir():
-        what = "is a file" if root.exists() else "does not exist"
-        raise ValueError(f"folder {str(root)!r} {what}: pass a folder that holds one sub-folder per class")
+        problem = "is a file" if root.exists() else "does not exist"
+        raise ValueError(f"folder {str(root)!r} {problem}: pass a folder that holds one sub-folder per class")
     class_folders = sorted(path for path in root.iterdir() if path.is_dir() and not _is_hidden(path.name))
     if not class_folders:
         raise ValueError(
@@ -98,8 +99,9 @@ def load_folder(
         )
     found = [(path, class_folder.name) for class_folder in class_folders for path in walk_images(class_folder)]
 
-    paths, labels, skipped = check_files(found, n_jobs, on_error, verbose > 0)
-    if not paths:
+    data = check_files(found, n_jobs, on_error, verbose > 0)
+    skipped, class_names = data.skipped, data.class_names
+    if not data.paths:
         why = f"none of its {len(skipped)} images can be read" if skipped else "no image in any class folder"
         raise ValueError(f"folder {str(root)!r}: {why}; pass a folder with <class>/*.jpg, *.png, ...")
     if skipped:
@@ -107,37 +109,39 @@ def load_folder(
             f"skipped {len(skipped)} of {len(found)} files that cannot be read; the first: {skipped[0][1]}",
             stacklevel=2,
         )
-    class_names = sorted(set(labels))
     empty = [path.name for path in class_folders if path.name not in class_names]
     if empty:
         warnings.warn(
             f"left out {len(empty)} class folders without a readable image; the first: {empty[0]!r}",
             stacklevel=2,
         )
-    return ImageFolder(paths, np.array(labels), class_names, skipped)
+    return data
 
 
 def check_files(
     found: Sequence[tuple[Path, str]], n_jobs: int | None, on_error: str = "skip", show: bool = False
-) -> tuple[list[Path], list[str], list[tuple[Path, str]]]:
-    """Of files and their labels: paths and labels of those that can be read, and the others with the reason."""
+) -> ImageFolder:
+    """Decode files of known labels: those that can be read, and the others with the reason."""
     paths: list[Path] = []
     labels: list[str] = []
+    thumbnails: list[NDArray[np.float32]] = []
     skipped: list[tuple[Path, str]] = []
-    errors = track(map_threads(_try_to_read, found, n_jobs), len(found), "reading pictures", show)
-    for (path, label), error in zip(found, errors, strict=True):
-        if error is None:
+    checked = track(map_threads(_try_to_read, found, n_jobs), len(found), "reading pictures", show)
+    for (path, label), outcome in zip(found, checked, strict=True):
+        if not isinstance(outcome, ImageReadError):
             paths.append(path)
             labels.append(label)
+            thumbnails.append(outcome)
         elif on_error == "raise":
-            raise error
+            raise outcome
         else:
-            skipped.append((path, str(error)))
-    return paths, labels, skipped
+            skipped.append((path, str(outcome)))
+    stacked = np.stack(thumbnails) if thumbnails else np.empty((0, 0), np.float32)
+    return ImageFolder(paths, np.array(labels), sorted(set(labels)), skipped, stacked)
 
 
 def walk_images(class_folder: Path) -> Iterator[Path]:
-    """The image files below a class folder, in sorted order."""
+    """Yield the image files below a class folder, in sorted order."""
     suffixes = _image_suffixes()
     for parent, folders, files in os.walk(class_folder):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
@@ -147,18 +151,17 @@ def walk_images(class_folder: Path) -> Iterator[Path]:
 
 
 def _image_suffixes() -> set[str]:
-    """Suffixes, in lower case, of the formats that PIL can open (it knows others that it only writes)."""
+    """Suffixes, in lower case, of the formats that PIL can read (some it can only write)."""
     return {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
 
 
 def _is_hidden(name: str) -> bool:
-    # "__MACOSX" is what unpacking a zip file made on a Mac leaves beside the real folders.
+    # "__MACOSX" comes from zip files made on a Mac.
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _try_to_read(item: tuple[Path, Any]) -> ImageReadError | None:
+def _try_to_read(item: tuple[Path, Any]) -> NDArray[np.float32] | ImageReadError:
     try:
-        read_image(item[0], max_side=CHECK_SIDE)
+        return make_thumbnail(item[0])
     except ImageReadError as error:
         return error
-    return None

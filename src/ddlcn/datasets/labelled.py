@@ -1,4 +1,4 @@
-"""Labelled pictures as people have them: a folder of folders, or a CSV table of paths and labels."""
+"""Labelled pictures: a folder of folders, or a CSV table of paths and labels."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import os
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 from ddlcn.datasets.folder import ImageFolder, check_files, load_folder
 
 
 def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None, verbose: int = 0) -> ImageFolder:
-    """The readable pictures of a folder with one sub-folder per class, or of a CSV table.
+    """Load the readable pictures of a folder with one sub-folder per class, or of a CSV table.
 
     Parameters
     ----------
     source : path
         A folder as `load_folder` takes it, or a file with two columns: the path of a picture (relative to the table,
-        or absolute) and its label. A first row without such a picture is taken for a heading; one with the words "path"
-        and "label" says which columns to read.
+        or absolute) and its label. A first row that names no existing picture is a heading; if it contains "path"
+        and "label", these columns are read.
     n_jobs : int, optional
         Threads that check the files.
     verbose : int, default 0
@@ -29,11 +27,11 @@ def load_labelled(source: str | os.PathLike[str], n_jobs: int | None = None, ver
     Returns
     -------
     data : ImageFolder
-        What cannot be read is in `.skipped`; sorted by class, then by path.
+        Sorted by class, then by path; unreadable files are in `.skipped`.
     """
     path = Path(source)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that files were skipped: `.skipped` says so
+        warnings.simplefilter("ignore", UserWarning)  # that files were skipped: they are in `.skipped`
         if path.is_file():
             return _load_table(path, n_jobs, verbose)
         return load_folder(path, on_error="skip", n_jobs=n_jobs, verbose=verbose)
@@ -48,17 +46,17 @@ def _load_table(path: Path, n_jobs: int | None, verbose: int) -> ImageFolder:
     if not rows:
         raise ValueError(f"{path} is empty: it should have a row per picture, path,label")
     heading = [cell.strip().lower() for cell in rows[0]]
-    of_path, of_label = 0, 1
+    path_column, label_column = 0, 1
     if "path" in heading and "label" in heading:
-        of_path, of_label = heading.index("path"), heading.index("label")
+        path_column, label_column = heading.index("path"), heading.index("label")
         rows = rows[1:]
     elif not (path.parent / rows[0][0].strip()).is_file():
         rows = rows[1:]
     for number, row in enumerate(rows, start=1):
-        if len(row) <= max(of_path, of_label) or not row[of_label].strip():
+        if len(row) <= max(path_column, label_column) or not row[label_column].strip():
             raise ValueError(f"{path}: picture {number} ({','.join(row)!r}) has no label: write path,label")
-    found = sorted((row[of_label].strip(), path.parent / row[of_path].strip()) for row in rows)
-    paths, labels, skipped = check_files([(file, label) for label, file in found], n_jobs, show=verbose > 0)
-    if not paths:
+    found = sorted((row[label_column].strip(), path.parent / row[path_column].strip()) for row in rows)
+    data = check_files([(file, label) for label, file in found], n_jobs, show=verbose > 0)
+    if not data.paths:
         raise ValueError(f"{path}: none of its {len(rows)} pictures can be read: paths are relative to the table")
-    return ImageFolder(paths, np.array(labels), sorted(set(labels)), skipped)
+    return data

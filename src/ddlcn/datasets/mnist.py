@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 def open_mnist(root: Path | None = None) -> Dataset:
-    """MNIST, in memory (55 MB), with the distribution's own test images marked.
+    """MNIST, in memory (55 MB), with the distribution's test images marked.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a person types to name images: files, folders, patterns, or "-" for a list on standard input."""
+"""Images named on the command line: files, folders, patterns, or "-" for a list on standard input."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ddlcn.datasets.folder import walk_images
 
 
 def find_images(arguments: Iterable[str], listed: Iterable[str] = ()) -> Iterator[Path]:
-    """The images that arguments name, in their order; folders are searched, in sorted order.
+    """Yield the images that the arguments name, in order; folders are searched in sorted order.
 
     Parameters
     ----------
     arguments : iterable of str
-        A file (whether it is an image is found out when it is read), a folder, a pattern such as "in/*.jpg", or "-".
+        A file (not checked to be an image), a folder, a pattern such as "in/*.jpg", or "-".
     listed : iterable of str
-        The lines that "-" stands for: one path each; empty ones are passed over.
+        The lines for "-": one path each; empty ones are ignored.
 
     Raises
     ------
     FileNotFoundError
-        If an argument names nothing.
+        If an argument matches no file.
     """
     for argument in arguments:
         if argument == "-":
@@ -30,18 +30,18 @@ def find_images(arguments: Iterable[str], listed: Iterable[str] = ()) -> Iterato
             continue
         path = Path(argument)
         if path.is_dir():
-            yield from _not_empty(walk_images(path), f"folder {argument!r} holds no image")
+            yield from _require_some(walk_images(path), f"folder {argument!r} holds no image")
         elif path.exists():
             yield path
-        else:  # a shell expands patterns itself, except on Windows and in quotes
+        else:  # shells expand patterns, except on Windows and in quotes
             matches = (Path(match) for match in sorted(glob.glob(argument, recursive=True)))
-            yield from _not_empty(matches, f"{argument!r} is no file, no folder, and no pattern that matches any")
+            yield from _require_some(matches, f"{argument!r} is no file, no folder, and no pattern that matches any")
 
 
-def _not_empty(paths: Iterable[Path], complaint: str) -> Iterator[Path]:
+def _require_some(paths: Iterable[Path], message: str) -> Iterator[Path]:
     found = False
     for path in paths:
         found = True
         yield path
     if not found:
-        raise FileNotFoundError(complaint)
+        raise FileNotFoundError(message)

@@ -29,15 +29,15 @@ LOADERS: dict[str, Callable[[Path | None], Dataset]] = {
 
 
 def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Dataset:
-    """Open a data set: its counts are checked, its images are read later.
+    """Open a data set: counts are checked, images are read later.
 
     Parameters
     ----------
     name : str or path
-        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech256" or "mnist"; or a folder that holds one
-        sub-folder per class (write "./mnist" for a folder that has the name of a data set).
+        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech256" or "mnist"; or a folder with one
+        sub-folder per class (write "./mnist" for a folder with the name of a data set).
     root : path, optional
-        Folder under which the named data sets lie; None means `data_root()`.
+        Folder of the named data sets; None means `data_root()`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | No
     Raises
     ------
     FileNotFoundError
-        If the data set is not there; the message says how to get it.
+        If the data set is missing; the message explains how to get it.
     ValueError
         If the name is unknown, an archive is damaged, or images are missing.
     """
@@ -61,12 +61,12 @@ def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | No
 
 
 def _open_folder(path: Path) -> Dataset:
-    """Your own pictures, `<class>/*.jpg`, as a data set."""
+    """A user's pictures, `<class>/*.jpg`, as a data set."""
     pictures = load_folder(path)
     title = path.resolve().name or str(path)
     class_names, labels = np.unique(pictures.labels, return_inverse=True)
     stats = [picture.stat() for picture in pictures.paths]
-    # Names alone would not tell that a picture was replaced by another of the same name.
+    # Names alone would not show that a picture was replaced by another of the same name.
     stamp = sha256(repr([(stat.st_size, stat.st_mtime_ns) for stat in stats]).encode()).hexdigest()
     return Dataset(
         name=title,

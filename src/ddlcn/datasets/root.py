@@ -1,4 +1,4 @@
-"""Where data sets lie: the folder named by the environment variable DDLCN_DATA, else a per-user cache."""
+"""The folder of data sets: the environment variable DDLCN_DATA, else a per-user cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ddlcn.datasets.catalogue import Record
 
 
 def data_root() -> Path:
-    """The folder under which each data set has a folder of its own."""
+    """Return the folder that contains a folder for each data set."""
     named = os.environ.get("DDLCN_DATA")
     if named:
         return Path(named)
@@ -19,9 +19,9 @@ def data_root() -> Path:
 
 
 def find_source(record: Record, root: Path | None = None) -> Path:
-    """The folder or archive of a data set under `root`, or an error that says how to get it.
+    """Return the folder or archive of a data set under `root`; raises an error that explains how to get it.
 
-    Where the set lies there twice, as folder and as archive, the folder is taken: it was unpacked to be used.
+    If both a folder and an archive are present, the folder is used.
     """
     root = data_root() if root is None else root
     for file in record.files:
@@ -32,12 +32,12 @@ def find_source(record: Record, root: Path | None = None) -> Path:
 
 
 def missing(record: Record, root: Path, file: str | None = None) -> FileNotFoundError:
-    """The error for a data set, or one file of it, that is not there."""
-    what = record.title if file is None else f"{record.folder}/{file}"
-    how = record.how_to_get.removesuffix(".")
+    """Make the error for a data set, or one file of it, that is missing."""
+    missing_name = record.title if file is None else f"{record.folder}/{file}"
+    remedy = record.how_to_get.removesuffix(".")
     if record.downloads:
-        how = f"run {how}"
+        remedy = f"run {remedy}"
     return FileNotFoundError(
-        f"{what} is not under {root}: set the environment variable DDLCN_DATA to the folder that holds "
-        f"{record.folder}/, or get it. {how[0].upper()}{how[1:]}"
+        f"{missing_name} is not under {root}: set the environment variable DDLCN_DATA to the folder that holds "
+        f"{record.folder}/, or get it. {remedy[0].upper()}{remedy[1:]}"
     )

@@ -1,6 +1,6 @@
-"""Whether the data sets under the data root are whole: file checksums, counts, content.
+"""Verification of the data sets under the data root: file checksums, counts, content.
 
-In: the root. Out: one `Finding` for each data set. A set that is absent is no problem.
+In: the root. Out: one `Finding` for each data set. An absent set is not a problem.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ OTHER = "other files"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found out about one data set.
+    """The result for one data set.
 
     Parameters
     ----------
     name : str
-        The data set, or "other files" for those that SHA256SUMS lists besides.
+        The data set, or "other files" for all others in SHA256SUMS.
     state : {"ok", "absent", "problem"}
     text : str
-        What was checked, or what is wrong with which file.
+        What was checked, or the problems by file.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Finding:
 
 
 def is_present(record: Record, root: Path | None = None) -> bool:
-    """Whether anything of a data set is in its folder, complete or not."""
+    """Whether any file of a data set is in its folder, complete or not."""
     folder = (data_root() if root is None else root) / record.folder
     if "." in record.files:  # loose files, in any arrangement
         return folder.is_dir() and any(path.is_file() for path in folder.rglob("*"))
@@ -61,7 +61,7 @@ def verify(names: Sequence[str] = (), root: Path | None = None, n_jobs: int | No
     Parameters
     ----------
     names : sequence of str
-        Which data sets; none means all of them, and whatever else SHA256SUMS lists.
+        Data sets; none means all, and all other files of SHA256SUMS.
     root : Path, optional
         None means `data_root()`.
     n_jobs : int, optional
@@ -75,27 +75,27 @@ def verify(names: Sequence[str] = (), root: Path | None = None, n_jobs: int | No
     Raises
     ------
     ValueError
-        If a name is unknown, or SHA256SUMS cannot be understood.
+        If a name is unknown, or SHA256SUMS cannot be parsed.
     """
     root = data_root() if root is None else root
-    # Part of a data set is verified as the whole of it: "yaleb-excluded" as "yaleb".
+    # A part of a data set is verified as the whole: "yaleb-excluded" as "yaleb".
     chosen = list(dict.fromkeys(find_record(name).folder for name in names or CATALOGUE))
     listed = read_sums(root / SUMS)
     for name in chosen:
-        own = {file: checksum for file, checksum in listed.items() if file.split("/")[0] == name and "/" in file}
-        yield _verify_one(CATALOGUE[name], root, own, n_jobs)
+        files = {file: checksum for file, checksum in listed.items() if file.split("/")[0] == name and "/" in file}
+        yield _verify_one(CATALOGUE[name], root, files, n_jobs)
     if not names:
-        rest = {
+        others = {
             file: checksum for file, checksum in listed.items() if "/" not in file or file.split("/")[0] not in chosen
         }
-        if rest:
-            problems = compare_files(root, rest)
-            text = "; ".join(problems) or f"{_count(len(rest), 'file')} match {SUMS}"
+        if others:
+            problems = compare_files(root, others)
+            text = "; ".join(problems) or f"{_count(len(others), 'file')} match {SUMS}"
             yield Finding(OTHER, "problem" if problems else "ok", text)
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """The files that a SHA256SUMS lists, and their checksums; nothing where there is no such file."""
+    """Read the files of a SHA256SUMS and their checksums; empty if it does not exist."""
     if not path.exists():
         return {}
     listed = {}
@@ -111,7 +111,7 @@ def read_sums(path: Path) -> dict[str, str]:
 
 
 def compare_files(root: Path, listed: dict[str, str]) -> list[str]:
-    """What is wrong with the files that SHA256SUMS lists: one sentence for each bad one."""
+    """Compare files with SHA256SUMS: one message for each problem."""
     problems = []
     for file, checksum in listed.items():
         try:
@@ -128,12 +128,12 @@ def compare_files(root: Path, listed: dict[str, str]) -> list[str]:
 
 
 def _verify_one(record: Record, root: Path, listed: dict[str, str], n_jobs: int | None) -> Finding:
-    listed_is_here = any((root / file).exists() for file in listed)
-    if not listed_is_here and not is_present(record, root):
+    any_listed_present = any((root / file).exists() for file in listed)
+    if not any_listed_present and not is_present(record, root):
         return Finding(record.name, "absent")
     problems, matching = [], []
-    # Listed archives that are all absent were unpacked and deleted: the content below is what counts then.
-    if listed_is_here:
+    # If all listed archives are absent, they were unpacked and deleted: only the content is checked.
+    if any_listed_present:
         problems = compare_files(root, listed)
         matching.append(f"{_count(len(listed), 'file')} in {SUMS}")
     counts = ""
@@ -155,5 +155,5 @@ def _verify_one(record: Record, root: Path, listed: dict[str, str], n_jobs: int 
     return Finding(record.name, "ok", f"{counts}, {checked}")
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,7 +1,8 @@
 """Extended Yale B, cropped: 38 people under about 64 lights each, 2,414 images of 192 x 168.
 
-In: `CroppedYale.zip` or the folder `CroppedYale`. The distribution also holds 18 images that its makers marked as
-corrupt, one picture per person under ambient light (most of another size) and files that are no images: all left out.
+In: `CroppedYale.zip` or the folder `CroppedYale`. The distribution also contains 18 images that its authors marked
+as corrupt, one picture per person under ambient light (most of another size) and files that are not images: all left
+out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ddlcn.datasets.archive import list_files
+from ddlcn.datasets.archive import match_files
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset, check_counts, make_dataset
 from ddlcn.datasets.root import find_source
@@ -46,12 +47,7 @@ def open_yaleb(root: Path | None = None, excluded: bool = False) -> Dataset:
     """
     record = CATALOGUE["yaleb"]
     source = find_source(record, root)
-    files = list_files(source, lambda name: _IMAGE.search(f"/{name}") is not None)
-    found = []
-    for name, image in files:
-        match = _IMAGE.search(f"/{name}")
-        assert match is not None  # only such names were listed
-        found.append((match[1], f"{match[1]}/{match[2]}", image))
+    found = [(match[1], f"{match[1]}/{match[2]}", image) for match, image in match_files(source, _IMAGE)]
     dataset = check_counts(make_dataset(record, found), record, source)
     if not excluded:
         return dataset
@@ -61,10 +57,10 @@ def open_yaleb(root: Path | None = None, excluded: bool = False) -> Dataset:
 
 
 def well_lit(image_names: list[str]) -> set[str]:
-    """Those of the sorted `image_names` that are not among the 10 worst-lit of their person."""
+    """The sorted `image_names` without the 10 worst-lit of each person."""
     kept: set[str] = set()
     for _, names in groupby(image_names, key=lambda name: name.split("/")[0]):
-        # The cosine is rounded so that lights at the same angle tie, whatever the last digit of the library's cosine.
+        # The cosine is rounded so that lights at the same angle tie, independent of the platform's last digit.
         worst_first = sorted(names, key=lambda name: (round(_light_cosine(name), 9), name))
         kept.update(worst_first[N_WORST_LIT:])
     return kept

@@ -1,7 +1,7 @@
-"""The dictionaries of a whole network: descriptors per class come in, one array of atoms per layer leaves.
+"""The dictionaries of a network. In: descriptors per class. Out: one array of atoms per layer.
 
-Layer 1 (DESIGN section 2, "Layer 1 dictionary"): q atoms for each class from its own descriptors, stacked.
-Deeper layers ("Layer l >= 2"): a dictionary learned, by the same problem, on the atoms of layer l - 1.
+Layer 1 (docs/method.md, "Layer 1 dictionary"): q atoms for each class from its own descriptors, stacked.
+Deeper layers ("Deeper layers" there): a dictionary learned, by the same problem, on the atoms of layer l - 1.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._progress import track
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_matrix, check_number, seed_sequence
 from ddlcn.dictionaries.learn import learn, learn_dictionary
+from ddlcn.utils.progress import track
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_matrix, check_number, seed_sequence
 
 Array = NDArray[Any]
 
-# Atoms of layer 1 in all under "auto": what a micro-dictionary has on Caltech 101, one per class (docs/depth.md).
+# Total atoms of layer 1 under "auto": about one per class of Caltech 101 (docs/depth.md).
 _AUTO_LAYER1 = 100
-# Atoms of layer 2 under "auto": the published code's setting for digits (DESIGN section 2.4).
+# Atoms of layer 2 under "auto": the published code's setting for digits (docs/method.md 2.4).
 _AUTO_LAYER2 = 32
 
 
@@ -42,14 +42,14 @@ def learn_layer1(
     Parameters
     ----------
     descriptors_by_class : sequence of array-likes (n_c, m), or of functions that return one
-        The descriptors of each class; a class may have fewer of them than atoms. A function is called when its
-        class's turn comes, so that only the classes at work are in memory.
+        The descriptors of each class; a class may have fewer of them than atoms. A function is called when its class
+        is processed, so that only the classes in progress are in memory.
     atoms_per_class : int
         Atoms per class (q).
     l1_radius, batch_size, max_iter, tol
         As in `learn_dictionary`.
     random_state : None, int, numpy SeedSequence, Generator or RandomState
-        Every class gets a seed of its own, so the result does not depend on `n_jobs`.
+        Every class gets its own seed, so the result does not depend on `n_jobs`.
     n_jobs : int, optional
         Threads; None or -1 for all cores.
     verbose : bool, default False
@@ -92,14 +92,14 @@ def learn_deep_layers(
     ----------
     layer1_atoms : array-like (D_1, m)
     n_atoms_per_layer : sequence of int
-        D_2, D_3, ...: one number per deeper layer, as `resolve_deep_atoms` gives them; may be empty.
+        D_2, D_3, ...: one number per deeper layer, from `resolve_deep_atoms`; may be empty.
     l1_radius : float, default 0.35
     random_state : None, int, numpy SeedSequence, Generator or RandomState
 
     Returns
     -------
     layers : list of ndarrays (D_l, m)
-        One per deeper layer; layer 1 is not among them.
+        One per deeper layer, without layer 1.
     """
     below = check_matrix("layer1_atoms", layer1_atoms, "atom")
     sizes = [check_count("n_atoms_per_layer", size) for size in n_atoms_per_layer]
@@ -111,7 +111,7 @@ def learn_deep_layers(
 
 
 def resolve_atoms_per_class(atoms_per_class: Any, n_classes: int) -> int:
-    """Atoms that layer 1 learns for each of `n_classes` classes: a number, or "auto" for about 100 in all."""
+    """Resolve the atoms per class of layer 1: a number, or "auto" for about 100 in total."""
     if isinstance(atoms_per_class, str) and atoms_per_class == "auto":
         return -(-_AUTO_LAYER1 // n_classes)
     if isinstance(atoms_per_class, str):
@@ -120,21 +120,21 @@ def resolve_atoms_per_class(atoms_per_class: Any, n_classes: int) -> int:
 
 
 def resolve_deep_atoms(deep_atoms: Any, n_layers: int, n_layer1_atoms: int, depth: str = "augment") -> tuple[int, ...]:
-    """How many atoms each deeper layer has.
+    """Resolve the number of atoms of each deeper layer.
 
     "auto" gives layer 2 the 32 atoms of the published code's digits setting, or as many as layer 1 has if
-    that is fewer. Augmented, every further layer has half as many as the one below it, at least 1: a layer sums up
-    the one below, so it should be smaller, and halving fits any number of layers. (There the exact numbers matter
-    little: depth only re-weights the atoms of layer 1, DESIGN section 2.1.) Residual, every further layer has as many
-    as layer 2: what is left over gets no simpler.
+    that is fewer. Augmented, every further layer has half as many as the one below it, at least 1: a layer summarises
+    the one below, so it should be smaller, and halving works for any number of layers. (There the exact numbers matter
+    little: depth only re-weights the atoms of layer 1, docs/method.md 2.1.) Residual, every further layer has as many
+    as layer 2: residuals do not get simpler.
 
     Parameters
     ----------
     deep_atoms : "auto" or sequence of int
-        In the second case one number per deeper layer; augmented, none above the number of atoms of the layer below,
-        which it is learned on.
+        A sequence has one number per deeper layer; augmented, none exceeds the number of atoms of the layer below,
+        on which it is learned.
     n_layers : int
-        Layers in all, layer 1 included.
+        Number of layers, layer 1 included.
     n_layer1_atoms : int
         Atoms of layer 1.
     depth : "augment" or "residual"

@@ -1,16 +1,16 @@
-"""One dictionary: descriptors X (n, m) come in, atoms V (n_atoms, m) in the unit ball leave.
+"""One dictionary. In: descriptors X (n, m). Out: atoms V (n_atoms, m) in the unit ball.
 
-Solves, approximately (it is not convex), the problem of DESIGN section 2, "Layer 1 dictionary":
+Solves, approximately (it is not convex), the problem of docs/method.md, "Layer 1 dictionary":
 
     min over V, a_1 .. a_n of mean_i 1/2 ||x_i - a_i V||^2   subject to  ||a_i||_1 <= l1_radius, ||v_j|| <= 1
 
 by online dictionary learning (Mairal, Bach, Ponce and Sapiro, ICML 2009). Per mini-batch: exact codes Z at
-the present atoms; A = sum Z^T Z and B = sum Z^T X are brought up to date; one sweep over the atoms lowers
+the current atoms; A = sum Z^T Z and B = sum Z^T X are updated; one sweep over the atoms lowers
 1/2 tr(V^T A V) - tr(V^T B), the objective with all codes held fixed. Old sums are forgotten in two ways:
 
-- a mini-batch that comes round again *replaces* its own (its sparse codes are kept for that, about 45 bytes
-  per descriptor), so that in the end A and B are sums over all of X at recent codes, and free of noise;
-- in the first passes they also fade, by (1 - 1/t)^4 at mini-batch t, because the first codes are poor.
+- when a mini-batch is seen again its sums are *replaced* (its sparse codes are kept for that, about 45 bytes
+  per descriptor), so that in the end A and B are sums over all of X at recent codes, without sampling noise;
+- in the first passes they also decay, by (1 - 1/t)^4 at mini-batch t, because the first codes are poor.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ddlcn._validation import check_count, check_matrix, check_number, seed_sequence
 from ddlcn.dictionaries.start import distinct_rows, into_unit_ball, start_atoms, unit_rows
+from ddlcn.utils.validation import check_count, check_matrix, check_number, seed_sequence
 
 Array = NDArray[Any]
 Codes = tuple[Array, Array, Array]  # CSR: indptr (n + 1,), indices (nnz,), values (nnz,)
 
-# Exponent and duration of the fading. On Extended Yale B descriptors, share of SPAMS's decrease after 5
-# passes for 15 / 256 / 512 atoms: no fading 0.997 / 0.981 / 0.975; exponent 2, one pass 1.004 / 0.993 /
+# Exponent and duration of the decay. On Extended Yale B descriptors, share of SPAMS's decrease after 5
+# passes for 15 / 256 / 512 atoms: no decay 0.997 / 0.981 / 0.975; exponent 2, one pass 1.004 / 0.993 /
 # 0.989; 4, three passes 1.008 / 0.998 / 0.995; 8, three passes 1.009 / 1.003 / 1.000, but its first pass
 # ends at 0.79 with 512 atoms (4: 0.88), and a large X may see one pass only.
-_FADING = 4.0
-_FADING_PASSES = 3
-# Progress is judged over whole passes that make up this many mini-batches: one step on a small X says little.
+_DECAY = 4.0
+_DECAY_PASSES = 3
+# Convergence is checked over whole passes of at least this many mini-batches: one step on a small X is too noisy.
 _WINDOW = 16
-# Atoms per matrix product in the sweep: enough for BLAS, few enough that the sequential part stays in cache.
+# Atoms per matrix product in the sweep: gap_tol for BLAS, few gap_tol that the sequential part stays in cache.
 _SWEEP_BLOCK = 64
-# The objective at the start and at the end is taken on all of X, or on this many of its rows, drawn once.
+# The objective at the start and at the end is evaluated on all of X, or on this many of its rows, drawn once.
 _EVALUATION_ROWS = 50_000
-# An atom is dead when its use (A_jj) is below this part of the mean use: one user in a million saves it.
+# An atom is dead when its use (A_jj) is below this part of the mean use.
 _DEAD = 1e-6
-# Of more than _FEW atoms, a code may end this part of the mean of 1/2 ||x||^2 above its minimum. The exact code of a
-# nearly flat patch, whose descriptor is far shorter than l1_radius, has as many atoms as dimensions: a tenth of the
-# descriptors of digits took nearly all the time (128 atoms of 3,380 descriptors 33 s, so 0.9 s; 1,024 atoms 165 and
-# 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other. Up to 100 atoms, the most that a class has in the
-# paper's tables, codes stay exact and dictionaries what they were in docs/RESULTS.md (100 atoms: 4 s, could be 0.7).
-_NEGLIGIBLE, _FEW = 1e-5, 100
-# Dead atoms are looked for once per pass, and in long passes every so many mini-batches.
+# With more atoms than this, a code may end _GAP_TOL times the mean of 1/2 ||x||^2 above its minimum. The exact code of
+# a nearly flat patch, whose descriptor is far shorter than l1_radius, has as many atoms as dimensions: a tenth of the
+# descriptors of digits took nearly all the time (128 atoms of 3,380 descriptors: exact 33 s, this 0.9 s; 1,024 atoms:
+# 165 and 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other. Up to 100 atoms, the most that a class has
+# in the paper's tables, codes stay exact and dictionaries as in docs/RESULTS.md (100 atoms: 4 s, could be 0.7).
+_MAX_EXACT_ATOMS, _GAP_TOL = 100, 1e-5
+# Dead atoms are replaced once per pass, and in long passes after this number of mini-batches.
 _DEAD_CHECK = 50
 
 
@@ -65,11 +65,11 @@ class DictionaryResult:
         mean_i 1/2 ||x_i - a_i V||^2 with exact codes (of more than 100 atoms: within 1e-5 of the mean of
         1/2 ||x_i||^2). First entry: at the start; last entry: at `atoms`; both on all of X or, if X has more
         than 50,000 rows, on the same 50,000 of them. Between: one entry per pass over X (several passes where
-        one has fewer than 16 mini-batches), every mini-batch at the atoms it met.
+        one has fewer than 16 mini-batches), every mini-batch at the atoms it was coded with.
     n_iter : int
         Mini-batches used.
     converged : bool
-        Whether `tol` stopped it, and not `max_iter`.
+        Whether it stopped by `tol`, not by `max_iter`.
     """
 
     atoms: Array
@@ -89,7 +89,7 @@ def learn_dictionary(
     init: Any = None,
     random_state: Any = None,
 ) -> DictionaryResult:
-    """Learn a dictionary in whose l1 ball the descriptors are best approximated.
+    """Learn a dictionary that best approximates the descriptors by codes in the l1 ball.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def learn_dictionary(
         Stop when a pass (or several short ones, see `DictionaryResult.objective`) lowers the objective by
         less than `tol` times what was gained since the start.
     init : array-like (k, m), k <= n_atoms, optional
-        Atoms to start from; those longer than 1 are shortened to 1. Missing rows are filled as below. The
-        result is never worse than this start, as judged by `objective`.
+        Atoms to start from; those with a norm above 1 are scaled to unit norm. Missing rows are filled as below. The
+        result is never worse than this start, by `objective`.
     random_state : None, int, numpy SeedSequence, Generator or RandomState
         The same int gives the same result, bit for bit.
 
@@ -117,9 +117,11 @@ def learn_dictionary(
     DictionaryResult
         With `.atoms`, `.objective`, `.n_iter`, `.converged`.
 
-    Notes ----- The start is made of distinct non-zero descriptors drawn at random, scaled to norm 1. Where
-    there are too few, they are repeated with 1% of noise; where all descriptors are zero, random directions
-    are taken. An atom that no descriptor uses is replaced by a badly reconstructed descriptor.
+    Notes
+    -----
+    The start consists of distinct non-zero descriptors drawn at random, scaled to unit norm. If there are too few,
+    they are repeated with 1% of noise; if all descriptors are zero, random directions are used. An atom that no
+    descriptor uses is replaced by a badly reconstructed descriptor.
     """
     X = check_matrix("X", X, "descriptor")
     n_atoms = check_count("n_atoms", n_atoms)
@@ -146,9 +148,9 @@ def learn(
     init: Array | None,
     rng: np.random.Generator,
 ) -> DictionaryResult:
-    """`learn_dictionary` on checked arguments; the caller sets the number of BLAS threads."""
-    # Numbers whose squares strain float32 are brought to size 1, and the radius with them: the same
-    # problem. A radius beyond 1e-15 or 1e15 in these units makes no difference that rounding would leave.
+    """`learn_dictionary` on validated arguments; the caller sets the number of BLAS threads."""
+    # Data whose squares may overflow float32 are scaled to about 1, and the radius with them: the same
+    # problem. A radius beyond 1e-15 or 1e15 in these units makes no difference above rounding.
     exponent = int(np.frexp(max(abs(float(X.max())), abs(float(X.min()))))[1]) - 1
     unit = float(np.ldexp(1.0, exponent)) if abs(exponent) > 16 else 1.0
     problem = _Problem(X, unit, min(max(radius / unit, 1e-15), 1e15))
@@ -157,11 +159,11 @@ def learn(
     n_parts = max(1, round(n / batch_size))
     order = rng.permutation(n)
     sample = np.sort(order[:_EVALUATION_ROWS])
-    if n <= _EVALUATION_ROWS:  # lay X out once in the order of the mini-batches: saves a sixth with 15 atoms
+    if n <= _EVALUATION_ROWS:  # sort X once in the order of the mini-batches: saves a sixth with 15 atoms
         problem = _Problem(problem.rows(order), 1.0, problem.radius)
         order = sample
-    if n_atoms > _FEW:
-        problem.enough = _NEGLIGIBLE * problem.energy(sample)
+    if n_atoms > _MAX_EXACT_ATOMS:
+        problem.gap_tol = _GAP_TOL * problem.energy(sample)
     parts = np.array_split(order, n_parts)
     first, best = problem.objective(V, sample), V.copy()
     history = [first]
@@ -169,19 +171,22 @@ def learn(
     sums = _Sums(n_atoms, X.shape[1], n_parts)
     window = n_parts * -(-_WINDOW // n_parts)
     n_iter, total, converged = 0, 0.0, False
+    batches: dict[int, tuple[Array, Array]] = {}  # kept where they are views of X
     for part in _passes(n_parts, rng):
-        batch = problem.rows(parts[part])
-        codes, losses = problem.code(V, batch)
+        if part not in batches:
+            batches[part] = problem.take(parts[part])
+        batch, energies = batches[part] if n <= _EVALUATION_ROWS else batches.pop(part)
+        codes, losses = problem.code(V, batch, energies)
         n_iter += 1
         sums.replace(part, batch, codes, n_iter)
         sums.sweep(V)
         total += float(losses.sum())
         if n_iter % min(n_parts, _DEAD_CHECK) == 0:
-            _revive(V, sums.dead(), batch, losses)
+            _replace_dead(V, sums.dead(), batch, losses)
         if n_iter % window == 0:
             history.append(total * n_parts / (n * window))
             gain = history[-2] - history[-1]
-            # The first window's gain is from the start, which is no window: it says nothing about the rate.
+            # The first window's gain is measured from the start, which is no window: not comparable.
             converged = len(history) > 2 and gain <= tol * max(first - history[-1], 0.0)
             total = 0.0
         if converged or n_iter == max_iter:
@@ -190,7 +195,7 @@ def learn(
     if last <= first:
         best = V
     history.append(min(first, last))
-    with np.errstate(over="ignore"):  # of numbers above 1e154 the squares are infinite
+    with np.errstate(over="ignore"):  # squares of numbers above 1e154 are infinite
         objective = np.array(history) * unit * unit
     return DictionaryResult(
         atoms=np.ascontiguousarray(into_unit_ball(best.astype(np.float64)), dtype=X.dtype),
@@ -201,7 +206,7 @@ def learn(
 
 
 def _passes(n_parts: int, rng: np.random.Generator) -> Iterator[int]:
-    """The mini-batches, pass after pass without end, each pass in an order of its own."""
+    """Yield the mini-batches, pass after pass without end, each pass in a new order."""
     while True:
         yield from rng.permutation(n_parts).tolist()
 
@@ -211,39 +216,38 @@ class _Problem:
 
     def __init__(self, X: Array, unit: float, radius: float) -> None:
         self.X, self.unit, self.radius = X, unit, radius
-        self.enough = 0.0  # how far above its minimum the objective of a code may end
+        self.gap_tol = 0.0  # bound on the distance of a code's objective from its minimum
 
     def rows(self, items: Array) -> NDArray[np.float32]:
-        """Some descriptors (k, m), ready to work with; not copied where they stand one after the other."""
-        in_a_row = bool((np.diff(items) == 1).all())
-        rows = self.X[items[0] : items[-1] + 1] if in_a_row else self.X[items]
+        """Some descriptors (k, m) in float32 and units of `unit`; not copied if they are contiguous."""
+        contiguous = bool((np.diff(items) == 1).all())
+        rows = self.X[items[0] : items[-1] + 1] if contiguous else self.X[items]
         return (rows if self.unit == 1.0 else rows / self.unit).astype(np.float32, copy=False)
 
-    def code(self, V: Array, batch: Array, G: Array | None = None) -> tuple[Codes, Array]:
-        """Codes of a batch (k, m), and 1/2 ||x - a V||^2 of each of its descriptors (k,)."""
-        # Imported here: numba takes a second to load.
-        from ddlcn.engines.cpu.l1_ball import code_l1_ball, code_tolerance
+    def take(self, items: Array) -> tuple[NDArray[np.float32], Array]:
+        """Some descriptors (k, m), and 1/2 ||x||^2 of each (k,)."""
+        rows = self.rows(items)
+        return rows, 0.5 * np.einsum("ij,ij->i", rows, rows)
 
-        k, width = batch.shape[0], min(V.shape)
-        indptr, explained = np.empty(k + 1, np.int64), np.empty(k)
-        indices, values = np.empty(k * width, np.int32), np.empty(k * width)
-        out = indptr, indices, values, explained
+    def code(self, V: Array, batch: Array, energies: Array, G: Array | None = None) -> tuple[Codes, Array]:
+        """Codes of a batch (k, m) with energies 1/2 ||x||^2 (k,), and 1/2 ||x - a V||^2 of its descriptors (k,)."""
+        # Imported here: numba takes a second to import.
+        from ddlcn.engines.cpu.l1_ball import code_batch, code_tolerance
+
         G = V @ V.T if G is None else G
-        code_l1_ball(G, batch @ V.T, self.radius, code_tolerance(V.dtype), self.enough, *out)
-        used = indptr[-1]
-        losses = 0.5 * np.einsum("ij,ij->i", batch, batch) - explained
-        return (indptr, indices[:used].copy(), values[:used].copy()), np.maximum(losses, 0.0)
+        tol = code_tolerance(V.dtype)
+        *codes, losses = code_batch(G, batch @ V.T, energies, min(V.shape), self.radius, tol, self.gap_tol)
+        return tuple(codes), losses
 
     def energy(self, sample: Array) -> float:
-        """Mean of 1/2 ||x||^2 over the rows named in `sample`."""
-        rows = self.rows(sample)
-        return 0.5 * float(np.einsum("ij,ij->i", rows, rows).mean(dtype=np.float64))
+        """Mean of 1/2 ||x||^2 over the rows `sample`."""
+        return float(self.take(sample)[1].mean(dtype=np.float64))
 
     def objective(self, V: Array, sample: Array) -> float:
-        """Mean of 1/2 ||x - a V||^2 over the rows named in `sample`."""
+        """Mean of 1/2 ||x - a V||^2 over the rows `sample`."""
         G = V @ V.T
         chunks = np.array_split(sample, -(-sample.size // 2048))  # bounds the memory of X V^T
-        return sum(float(self.code(V, self.rows(chunk), G)[1].sum()) for chunk in chunks) / sample.size
+        return sum(float(self.code(V, *self.take(chunk), G)[1].sum()) for chunk in chunks) / sample.size
 
 
 class _Sums:
@@ -252,34 +256,31 @@ class _Sums:
     def __init__(self, n_atoms: int, m: int, n_parts: int) -> None:
         self.A, self.B = np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, m))
         self.codes: dict[int, Codes] = {}
-        self.weight = np.zeros(n_parts)  # with which a mini-batch stands in A and B
+        self.weight = np.zeros(n_parts)  # of each mini-batch in A and B
+        self._floor = 0.0  # atoms with no more on the diagonal of A are unused
 
     def replace(self, part: int, batch: Array, codes: Codes, t: int) -> None:
-        """Let the new codes of a mini-batch stand for its old ones; fade the others in the first passes."""
-        from ddlcn.engines.cpu.atom_update import add_statistics
+        """Replace the old codes of a mini-batch by its new ones; in the first passes, decay the others."""
+        from ddlcn.engines.cpu.atom_update import replace_statistics
 
-        if part in self.codes:
-            add_statistics(batch, *self.codes[part], -self.weight[part], self.A, self.B)
-        if t <= _FADING_PASSES * self.weight.size:
-            keep = (1.0 - 1.0 / t) ** _FADING
-            self.A *= keep
-            self.B *= keep
-            self.weight *= keep
+        decay = 1.0
+        if t <= _DECAY_PASSES * self.weight.size:
+            decay = (1.0 - 1.0 / t) ** _DECAY
+        old = self.codes.get(part, codes)
+        replace_statistics(batch, old, float(self.weight[part]), decay, codes, self.A, self.B)
+        self.weight *= decay
         self.codes[part], self.weight[part] = codes, 1.0
-        add_statistics(batch, *codes, 1.0, self.A, self.B)
-
-    def _floor(self) -> float:
-        return _DEAD * float(np.trace(self.A)) / len(self.A)
+        self._floor = _DEAD * float(np.trace(self.A)) / len(self.A)
 
     def dead(self) -> NDArray[np.intp]:
-        """Indices of the atoms that nobody uses."""
-        return np.flatnonzero(np.diagonal(self.A) <= self._floor())
+        """Indices of the unused atoms."""
+        return np.flatnonzero(np.diagonal(self.A) <= self._floor)
 
     def sweep(self, V: Array) -> None:
         """One sweep of block coordinate descent over all atoms, V in place."""
         from ddlcn.engines.cpu.atom_update import update_block
 
-        floor = self._floor()
+        floor = self._floor
         for start in range(0, len(V), _SWEEP_BLOCK):
             block = slice(start, start + _SWEEP_BLOCK)
             R = self.B[block].astype(V.dtype)
@@ -287,8 +288,8 @@ class _Sums:
             update_block(V, R, self.A, start, floor)
 
 
-def _revive(V: Array, dead: NDArray[np.intp], batch: Array, losses: Array) -> None:
-    """Put the worst reconstructed descriptors of a mini-batch in place of dead atoms, V in place."""
+def _replace_dead(V: Array, dead: NDArray[np.intp], batch: Array, losses: Array) -> None:
+    """Replace dead atoms by the worst reconstructed descriptors of a mini-batch, V in place."""
     if dead.size == 0:
         return
     order = np.argsort(-losses, kind="stable")

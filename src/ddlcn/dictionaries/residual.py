@@ -1,4 +1,4 @@
-"""The dictionaries of residual layers: each learned on the directions that the layers above leave over (DESIGN 2.2)."""
+"""The dictionaries of residual layers, learned on the directions of residuals (docs/method.md 2.2)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._threads import map_threads
-from ddlcn._validation import check_count, check_matrix, check_number, seed_sequence
 from ddlcn.coding.residual import ResidualCoder
 from ddlcn.dictionaries.learn import learn_dictionary
+from ddlcn.utils.threads import map_threads
+from ddlcn.utils.validation import check_count, check_matrix, check_number, seed_sequence
 
 Array = NDArray[Any]
 
-# Directions that a layer learns from, at most: half of what 500 batches of 512 see.
+# Directions that a layer learns from, at most: half of what 500 batches of 512 contain.
 MAX_DIRECTIONS = 100_000
-# Descriptors whose residuals are taken at a time.
+# Descriptors whose residuals are computed at a time.
 _PART = 1024
 
 
@@ -42,7 +42,7 @@ def learn_residual_layers(
     n_atoms_per_layer : sequence of int
         D_2, D_3, ...; may be empty.
     betas, n_neighbors : sequences
-        How layers 1, 2, ... are coded; one value per layer, layer 1 included.
+        Settings of the coding; one value per layer, layer 1 included.
     tol : float
         Of the coding.
     l1_radius : float, default 0.35
@@ -53,7 +53,7 @@ def learn_residual_layers(
     Returns
     -------
     layers : list of ndarrays (D_l, m)
-        One per deeper layer; layer 1 is not among them.
+        One per deeper layer, without layer 1.
     """
     layers = [check_matrix("layer1_atoms", layer1_atoms, "atom")]
     X = check_matrix("X", X, "descriptor", n_columns=layers[0].shape[1]).astype(layers[0].dtype, copy=False)
@@ -64,8 +64,8 @@ def learn_residual_layers(
         n = len(layers)
         coder = ResidualCoder(layers, betas[:n], n_neighbors[:n], tol)
         blocks = (X[start : start + _PART] for start in range(0, len(X), _PART))
-        directions = np.concatenate(list(map_threads(coder.leave_over, blocks, n_jobs)))
-        if len(directions) == 0:  # every descriptor is an atom: nothing is left over, any direction will do
+        directions = np.concatenate(list(map_threads(coder.compute_directions, blocks, n_jobs)))
+        if len(directions) == 0:  # every descriptor is an atom: all residuals are zero, any direction will do
             directions = layers[0]
         if len(directions) > MAX_DIRECTIONS:
             directions = directions[np.sort(rng.choice(len(directions), MAX_DIRECTIONS, replace=False))]

@@ -1,7 +1,7 @@
-"""How the CPU kernels are compiled: cached outside the installation, and with one notice the first time.
+"""Compilation of the CPU kernels: cached outside the installation, with one notice the first time.
 
-numba's own habit is to write its cache beside the source file, which fails or litters in a read-only or shared
-installation. Ours goes to the user's cache folder; `NUMBA_CACHE_DIR` still wins where it is set.
+By default numba writes its cache beside the source file, which fails in a read-only installation and litters a shared
+one. Ours goes to the user's cache folder; `NUMBA_CACHE_DIR` takes precedence where it is set.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ import numba
 import platformdirs
 from numba.core import event
 
+from ddlcn.engines.kernel_cache import KernelCache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Kernels never see NaN or infinity (inputs are checked before), and sums may be reordered: both let loops be
-# vectorised. `arcp` and `afn` are left out: divisions and square roots stay exact.
+# Inputs are checked, so kernels never get NaN or infinity, and sums may be reordered: both let loops be vectorised.
+# `arcp` and `afn` are left out: divisions and square roots stay exact.
 FASTMATH = {"nnan", "ninf", "nsz", "contract", "reassoc"}
 
 
 def _sources_digest() -> str:
-    """A digest of every kernel's source: numba notices a change in a kernel's own file only, not in what it calls."""
+    """Digest of every kernel's source: numba detects changes in a kernel's own file only, not in what it calls."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -37,7 +39,7 @@ def _sources_digest() -> str:
 
 @cache
 def cache_folder() -> str:
-    """The folder for compiled code: the user's cache, or a temporary one where that cannot be written."""
+    """Return the folder for compiled code: the user's cache, or a temporary one if that is not writable."""
     for base in (
         platformdirs.user_cache_dir("ddlcn"),
         os.path.join(tempfile.gettempdir(), f"ddlcn-{os.getuid()}"),
@@ -53,22 +55,22 @@ def cache_folder() -> str:
 
 
 class _Listener(event.Listener):
-    """Says once per process, on standard error, that kernels are being compiled (not when they come from the cache).
+    """Prints once per process, on standard error, that kernels are being compiled (not when they come from the cache).
 
-    And adds up the time: a kernel may have others compiled on the way, so only the outermost counts.
+    Also sums the compile time. Compiling a kernel may compile others: only the outermost counts.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._said = False
-        self._under_way: list[float] = []
+        self._announced = False
+        self._started: list[float] = []
 
     def on_start(self, event: Any) -> None:
-        self._under_way.append(time.perf_counter())
+        self._started.append(time.perf_counter())
         module = event.data["dispatcher"].py_func.__module__
-        if self._said or not module.startswith("ddlcn."):
+        if self._announced or not module.startswith("ddlcn."):
             return
-        self._said = True
+        self._announced = True
         print(
             "ddlcn: first run on this machine, compiling (up to a minute, once) ...",
             file=sys.stderr,
@@ -76,8 +78,8 @@ class _Listener(event.Listener):
         )
 
     def on_end(self, event: Any) -> None:
-        begin = self._under_way.pop()
-        if not self._under_way:
+        begin = self._started.pop()
+        if not self._started:
             self.seconds += time.perf_counter() - begin
 
 
@@ -86,35 +88,38 @@ event.register("numba:compile", _LISTENER)  # type: ignore[no-untyped-call]
 
 
 def clock() -> float:
-    """Seconds since some moment, without those in which kernels were compiled: what a second run would take."""
+    """Seconds since an arbitrary moment, without the time spent compiling kernels: what a second run would take."""
     return time.perf_counter() - _LISTENER.seconds
 
 
 def kernel(function: F) -> F:
     """Decorator: compile `function` with numba on first call, without the GIL, cached across processes."""
+    compiled: Any = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = before or cache_folder()
     try:
-        compiled: Any = numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+        compiled._cache = KernelCache(function)  # what numba's cache=True does, with a cache of its own
+    except RuntimeError:
+        pass  # no folder can be written: compiled anew in each process
     finally:
         config.CACHE_DIR = before
     return compiled  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
-    """Decorator for the small steps that kernels are made of: compiled into their callers, not cached by themselves."""
+    """Decorator for the small steps of kernels: compiled into their callers, not cached on their own."""
     compiled: Any = numba.njit(forceinline=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def called(function: F) -> F:
-    """Decorator for the large steps: compiled once and called, where inlining them would only slow the compiler."""
+    """Decorator for the large steps: compiled once and called, since inlining them only slows the compiler."""
     compiled: Any = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def strict(function: F) -> F:
-    """Decorator for steps that must see NaN and infinity, and round as they are written: IEEE 754, no shortcuts."""
+    """Decorator for steps that must handle NaN and infinity and round as written: IEEE 754, no fast math."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]

@@ -1,13 +1,13 @@
 """The paper's tables and figures as data: one TOML file each, read into `Experiment`s.
 
-name, title, about          what it is, in words
+name, title, about          its name and description
 kind                        "table" (rows x columns), "curve" (over the setting named by `x`), or "contest" (a curve of
                             many methods, `column`, on several data sets)
-seeds                       how many draws
-[settings]                  what all cells share, as `Settings` names it
-[[cells]]                   row, column: where it stands; anything else that is a setting of its own;
-                            published: the paper's number, in per cent; bar: what we mean to reach; seeds;
-                            over: which accuracy those are about, "images" (default) or "classes"
+seeds                       number of draws
+[settings]                  settings that all cells share, named as in `Settings`
+[[cells]]                   row, column: its place; any other key is a setting of the cell;
+                            published: the paper's number, in per cent; bar: our goal; seeds;
+                            over: the accuracy that these two refer to, "images" (default) or "classes"
 [[sweeps]]                  many cells at once: each list in `each` is a setting's values, and every combination is a
                             cell; row and column are patterns such as "{dataset}"; anything else as in a cell
 [[compare]]                 a, b: two columns (or two rows) to test against each other over the seeds, in pairs
@@ -23,16 +23,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ddlcn._validation import check_choice
+from ddlcn.baselines.registry import find_missing
+from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.experiments.settings import Settings
-from ddlcn.features.pretrained import has_networks
-from ddlcn.methods import find_missing
+from ddlcn.utils.validation import check_choice
 
-# In the order of the paper; what it does not have comes after, by name.
+# In the order of the paper; all others follow by name.
 _ORDER = ("yaleb", "ar", "caltech101", "caltech256", "mnist")
-# Cells of a quick look, spread over the table.
+# Number of cells of a quick run, spread over the table.
 QUICK_CELLS = 12
-_OF_A_CELL = ("row", "column", "published", "bar", "seeds", "over")
+_CELL_KEYS = ("row", "column", "published", "bar", "seeds", "over")
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Cell:
     column: str
     settings: Settings
     seeds: int
-    published: float | None = None  # per cent; None: not given in the paper, or not at hand
+    published: float | None = None  # per cent; None: not given in the paper, or not available
     bar: float | None = None  # per cent
-    over: str = "images"  # what the two are about: accuracy over all test "images", or the mean over "classes"
+    over: str = "images"  # what these two refer to: accuracy over all test "images", or the mean over "classes"
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class Experiment:
 
 
 def experiment_names() -> tuple[str, ...]:
-    """The experiments that there are: the paper's tables first."""
+    """The names of all experiments: the paper's tables first."""
     files = resources.files("ddlcn.experiments").joinpath("paper").iterdir()
     names = sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
     return (*_ORDER, *(name for name in names if name not in _ORDER))
 
 
 def load_experiment(name: str) -> Experiment:
-    """An experiment by its name, or by the path of a TOML file of one's own."""
+    """Load an experiment by its name, or from a user's TOML file."""
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -87,7 +87,7 @@ def load_experiment(name: str) -> Experiment:
 
 
 def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
-    """An experiment from its TOML table."""
+    """Make an experiment from its TOML table."""
     entries = [*table.get("cells", []), *(cell for sweep in table.get("sweeps", []) for cell in _expand(name, sweep))]
     for needed, found in (("title", "title" in table), ("cells", entries)):
         if not found:
@@ -97,20 +97,20 @@ def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
     shared, seeds = table.get("settings", {}), table.get("seeds", 10)
     cells = []
     for entry in entries:
-        own = {key: value for key, value in entry.items() if key not in _OF_A_CELL}
-        settings = Settings.from_table({**shared, **own})
-        place = (str(entry.get("row", "")), str(entry.get("column", "")))
+        overrides = {key: value for key, value in entry.items() if key not in _CELL_KEYS}
+        settings = Settings.from_table({**shared, **overrides})
+        row, column = str(entry.get("row", "")), str(entry.get("column", ""))
         over = check_choice("over", entry.get("over", "images"), ("images", "classes"))
         published, bar = entry.get("published"), entry.get("bar")
-        cells.append(Cell(*place, settings, entry.get("seeds", seeds), published, bar, over))
+        cells.append(Cell(row, column, settings, entry.get("seeds", seeds), published, bar, over))
     compare = tuple((pair["a"], pair["b"]) for pair in table.get("compare", []))
     return Experiment(name, table["title"], table.get("about", ""), kind, table.get("x", ""), tuple(cells), compare)
 
 
 def _expand(name: str, sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The cells of a sweep, the last setting of `each` running fastest."""
+    """Yield the cells of a sweep; the last setting of `each` varies fastest."""
     if not isinstance(sweep.get("each"), dict):
-        raise ValueError(f"a sweep of experiment {name!r} has no table 'each': it says which settings run over what")
+        raise ValueError(f"a sweep of experiment {name!r} has no table 'each' with the values of its settings")
     fixed = {key: value for key, value in sweep.items() if key != "each"}
     for values in product(*sweep["each"].values()):
         cell = {**fixed, **dict(zip(sweep["each"], values, strict=True))}
@@ -120,7 +120,7 @@ def _expand(name: str, sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def make_quick(experiment: Experiment) -> Experiment:
-    """The same path in a minute or two: a part of the data, one seed, small dictionaries. Its numbers are no result."""
+    """A version that takes a minute or two: a part of the data, one seed, small dictionaries. Not a result."""
     cells: dict[Settings, Cell] = {}
     for cell in experiment.cells:
         small = replace(
@@ -136,7 +136,7 @@ def make_quick(experiment: Experiment) -> Experiment:
 
 
 def leave_out_missing(experiment: Experiment) -> tuple[Experiment, dict[str, str]]:
-    """Without the cells of methods that need a package that is not installed; and those methods, with the package."""
+    """Drop the cells of methods whose package is not installed; also returns {method: package}."""
     missing: dict[str, str] = {}
     kept = []
     for cell in experiment.cells:

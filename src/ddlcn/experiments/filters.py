@@ -1,10 +1,10 @@
-"""A convolutional layer where a dictionary layer would be: as many filters, and a rectifier, over the descriptor grid.
+"""A convolutional layer in place of a dictionary layer: as many filters, and a rectifier, over the descriptor grid.
 
-What is built, exactly. Layer 1: D_1 filters of the descriptors' width, drawn at random (normal, length one), moved over
+Layer 1: D_1 filters of the descriptors' width, drawn at random (normal, unit norm), moved over
 the grid of descriptors; response max(0, w . x - b), with b the mean response of that filter to descriptors of the
 dictionary images, so that about half of all responses are positive. Layer l: D_l filters over the responses of layer
 l - 1, made in the same way. All layers' responses are pooled as codes are, and go to the same classifier. Nothing is
-trained by gradients: a dictionary is not told the labels' errors either.
+trained by gradients: dictionaries are not trained on the classification error either.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Array = NDArray[Any]
 
 
 class FilterBank:
-    """Banks of filters, one after the other; it stands where a coder stands.
+    """Layers of filters, with the interface of a coder.
 
     Parameters
     ----------
     sample : ndarray (n, m)
-        Descriptors from which the biases are found.
+        Descriptors that the biases are computed from.
     sizes : sequence of int
         Filters per layer.
     seed : SeedSequence
@@ -53,5 +53,7 @@ class FilterBank:
         Z = np.hstack(responses)  # (n, D_1 + D_2 + ...)
         positive = Z > 0.0
         counts = positive.sum(axis=1).astype(np.int32)
-        order = np.argsort(~positive, axis=1, kind="stable").astype(np.int32)  # the positive first, by ascending filter
+        order = np.argsort(~positive, axis=1, kind="stable").astype(
+            np.int32
+        )  # positive responses first, in order of filters
         return CodeBlock(order, np.take_along_axis(Z, order, axis=1).astype(np.float64), counts, np.zeros(len(X)))

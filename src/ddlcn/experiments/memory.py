@@ -1,4 +1,4 @@
-"""How much memory a run needed at most. Linux can forget the peak so far; elsewhere it is that of the whole process."""
+"""Peak memory of a run. On Linux the peak can be reset; elsewhere it is that of the whole process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who trains, who is tested, and who the dictionaries are learned from (DESIGN 2.4, 5 "Leak").
+"""Who trains, who is tested, and who the dictionaries are learned from (docs/method.md 2.4).
 
 In: labels, t, p, the rule, a seed. Out: indices of training, test and dictionary images. A seed means the same split
 whatever the other settings, so settings can be compared in pairs.
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from ddlcn.datasets import Dataset
 from ddlcn.experiments.settings import Settings
+from ddlcn.images import NamedImage
+from ddlcn.utils.sampling import draw_per_class
 
 Indices = NDArray[np.intp]
 
-# `quick`: so many classes, and so many images of each.
+# `quick`: this many classes, and this many images of each.
 QUICK_CLASSES, QUICK_IMAGES = 6, 12
 
 
@@ -31,10 +33,11 @@ class Split:
     note: str = ""
 
 
-def take_part(data: Dataset, settings: Settings) -> tuple[Any, Indices, NDArray[Any] | None]:
+def take_part(data: Dataset, settings: Settings) -> tuple[list[NamedImage], Indices, NDArray[Any] | None]:
     """Images, labels and the fixed split; for `quick` a few images of a few classes."""
     if not settings.quick:
-        return data.images, data.labels, data.is_test
+        pairs = zip(data.image_names, data.images, strict=True)
+        return [NamedImage(*pair) for pair in pairs], data.labels, data.is_test
     chosen = []
     for c in range(min(QUICK_CLASSES, len(data.class_names))):
         groups = (
@@ -42,8 +45,8 @@ def take_part(data: Dataset, settings: Settings) -> tuple[Any, Indices, NDArray[
         )
         chosen += [np.flatnonzero(group)[:QUICK_IMAGES] for group in groups]
     part = np.concatenate(chosen)
-    named = [(data.image_names[i], data.images[i]) for i in part]
-    return named, data.labels[part], None if data.is_test is None else data.is_test[part]
+    items = [NamedImage(data.image_names[i], data.images[i]) for i in part]
+    return items, data.labels[part], None if data.is_test is None else data.is_test[part]
 
 
 def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[Any] | None, seed: int) -> Split:
@@ -65,40 +68,33 @@ def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[An
     t = settings.train_per_class
     if t is None and is_test is None:
         raise ValueError(f"train_per_class must be given for {settings.dataset!r}, which has no split of its own")
-    train = pool if t is None else _draw(labels, pool, t, np.random.default_rng(split_seed), spare=is_test is None)
+    if t is not None and is_test is None:
+        _check_spare(labels, t)
+    train = pool if t is None else draw_per_class(labels, t, np.random.default_rng(split_seed), pool)
     test = everyone[is_test] if is_test is not None else np.setdiff1d(everyone, train)
     if settings.n_test:
         share = -(-settings.n_test // (int(labels.max()) + 1))
-        test = _draw(labels, test, share, np.random.default_rng(test_seed), spare=False)
+        test = draw_per_class(labels, share, np.random.default_rng(test_seed), test)
 
     p, note = settings.dictionary_images, ""
     if p is None:
         return Split(train, test, train if settings.rule == "clean" else everyone)
     rng = np.random.default_rng(dictionary_seed)
     if settings.rule == "published":
-        return Split(train, test, _draw(labels, everyone, p, rng, spare=False), note)
+        return Split(train, test, draw_per_class(labels, p, rng), note)
     fewest = int(np.bincount(labels[train]).min())
     if p > fewest:
         note = f"p = {p} asked for, {fewest} training images per class there are: p = {fewest}"
-    return Split(train, test, _draw(labels, train, min(p, fewest), rng, spare=False), note)
+    return Split(train, test, draw_per_class(labels, min(p, fewest), rng, train), note)
 
 
-def _draw(labels: NDArray[np.intp], pool: Indices, n: int, rng: np.random.Generator, spare: bool) -> Indices:
-    """n images of every class from `pool`; if `spare`, so that each class keeps at least one."""
-    chosen = []
-    for c in np.unique(labels):
-        members = pool[labels[pool] == c]
-        if spare and len(members) <= n:
-            raise ValueError(
-                f"train_per_class = {n}, but class {c} has {len(members)} images and none would be left to test: "
-                f"choose at most {len(members) - 1}"
-            )
-        chosen.append(rng.permutation(members)[:n])
-    return np.sort(np.concatenate(chosen))
-
-
-def accuracies(confusion: NDArray[np.int64]) -> tuple[float, float]:
-    """Over all test images, and the mean over classes, of a confusion matrix (true, predicted)."""
-    right, total = np.diag(confusion), confusion.sum(axis=1)
-    tested = total > 0
-    return float(right.sum() / total.sum()), float((right[tested] / total[tested]).mean())
+def _check_spare(labels: NDArray[np.intp], n: int) -> None:
+    """Whether every class keeps an image to test when n are drawn."""
+    counts = np.bincount(labels)
+    few = np.flatnonzero((counts > 0) & (counts <= n))
+    if len(few):
+        c = int(few[0])
+        raise ValueError(
+            f"train_per_class = {n}, but class {c} has {counts[c]} images and none would be left to test: "
+            f"choose at most {counts[c] - 1}"
+        )

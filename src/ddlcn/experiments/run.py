@@ -1,163 +1,163 @@
-"""One run: settings and a seed in, a row out. Depths that share everything else share the work (DESIGN 2.1).
+"""One run of DDLCN: settings and a seed in, a row out, made by the estimator that users get.
 
-split -> layer 1 -> codes of all images, pooled once -> for each depth: deeper layers, weights, SVM, test
+    settings -> DDLCNClassifier -> fit on the training images -> predict the test images
+
+What the estimator does not offer goes in by its configuration: dictionary images of the "published" rule, which include
+test images; and other layers to compare with, LLC's codes or random filters.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn import __version__
-from ddlcn.coding import LocalityCoder, encode_layers, path_weights
+from ddlcn.blocks import CodedBlock, make_augmented_block
+from ddlcn.classifier import DDLCNClassifier
 from ddlcn.coding.llc import LLCCoder
-from ddlcn.coding.tangents import TangentModel
+from ddlcn.configuration import BRANCH_PARAMETERS, BranchConfig, EncoderConfig
 from ddlcn.datasets import Dataset
-from ddlcn.dictionaries import (
-    learn_deep_layers,
-    learn_layer1,
-    learn_residual_layers,
-    learn_tangents,
-    resolve_deep_atoms,
-)
+from ddlcn.descriptors import DenseSIFT, describe, keep_descriptors
+from ddlcn.encoder import DDLCNEncoder
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.filters import FilterBank
-from ddlcn.experiments.measure import (
-    Trial,
-    judge_held,
-    judge_streamed,
-    make_features,
-    make_network,
-    measure_approximation,
-    start_row,
-)
+from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, start_row
 from ddlcn.experiments.memory import reset_peak_memory
-from ddlcn.experiments.protocol import Split, draw_split, take_part
+from ddlcn.experiments.protocol import draw_split, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.features import describe_by_class, sample_descriptors
-from ddlcn.network import TOL, ForwardPass
-from ddlcn.pooling import reweigh
+from ddlcn.images import NamedImage
+from ddlcn.learning import Seeds, TrainingImages
 
 Array = NDArray[Any]
-Say = Callable[[str], None]
+Model = TypeVar("Model", bound=DDLCNEncoder)
 
-L1_RADIUS = 0.35
+# Dictionary images whose descriptors set the biases of random filters.
+N_FILTER_IMAGES = 200
 
 
-def run_depths(
+def run_settings(
     data: Dataset,
     settings: Settings,
-    depths: Sequence[int],
     seed: int,
     n_jobs: int | None = None,
-    say: Say = lambda _: None,
-    recall: Callable[[str, Callable[[], Array]], Array] = lambda _, make: make(),
-) -> Iterator[Row]:
-    """Run the same settings at several depths; yield a row per depth as it is finished.
+    say: Callable[[str], None] = lambda _: None,
+) -> Row:
+    """Run one cell of a table.
 
     Parameters
     ----------
     data : Dataset
     settings : Settings
-        Its `n_layers` does not count.
-    depths : sequence of int
     seed : int
     n_jobs : int, optional
         Threads.
     say : function of a line of text
         Told what is being done.
-    recall : function of a name and of a function that makes an array
-        Returns the array of that name from an earlier run, or makes it.
     """
     reset_peak_memory()
-    begin = clock()
-    images, labels, is_test = take_part(data, settings)
-    split = draw_split(settings, labels, is_test, seed)
-    choice_seed, layer1_seed, deep_seed, filter_seed = np.random.SeedSequence(seed).spawn(4)
-    features = make_features(settings)
-    named = list(zip(data.image_names, images, strict=False)) if images is data.images else list(images)
-    template = start_row(settings, seed, split, data)
-
-    def learn() -> Array:
-        say("learning dictionaries")
-        chosen = [named[i] for i in split.dictionary]
-        by_class = describe_by_class(features, chosen, labels[split.dictionary], None, choice_seed)
-        atoms: Array = learn_layer1(by_class, settings.atoms_per_class, L1_RADIUS, layer1_seed, n_jobs)
-        return atoms
-
-    layer1 = recall(_name_dictionary(data, settings, split, seed), learn)
-    trial = Trial(named, features, labels, split, begin, n_jobs)
+    trial = prepare_trial(data, settings, seed, n_jobs)
+    row = start_row(settings, seed, trial.split, data)
+    say("learning")
     if settings.measure == "approximation":
-        say("reconstructing descriptors")
-        depth = max(depths)
-        own = replace(template, settings=replace(settings, n_layers=depth))
-        yield measure_approximation(own, trial, _stack(layer1, settings, depth, deep_seed, trial))
-        return
-
-    tangents = _take_tangents(settings, deep_seed, trial) if settings.tangents else None
-    shared: Any = None
-    for depth in sorted(depths):
-        own = replace(template, settings=replace(settings, n_layers=depth))
-        dictionaries = _stack(layer1, settings, depth, deep_seed, trial)
-        if settings.depth == "residual" or tangents is not None:  # long features: never held for all images
-            say(f"depth {depth}: coding images, classifier")
-            yield judge_streamed(own, trial, make_network(own.settings, dictionaries, features, tangents))
-            continue
-        if settings.layer == "filters":
-            sample = np.concatenate([features.transform([named[i][1]])[0].values for i in split.dictionary[:200]])
-            coder: Any = FilterBank(sample, [len(layer) for layer in dictionaries], filter_seed)
-        elif settings.coder == "llc":
-            coder = LLCCoder(layer1, settings.beta, settings.n_neighbors)
-        else:
-            coder = LocalityCoder(layer1, settings.beta, settings.n_neighbors, TOL)
-        ones = np.ones(coder.n_atoms)
-        forward = ForwardPass(features, coder, ones, ones, settings.pyramid, settings.pool_power, "auto")
-        if shared is None or settings.layer == "filters":  # filters see the descriptor at every depth
-            say("coding images")
-            shared = forward.transform(named, n_jobs)
-        if settings.layer == "filters":
-            F = shared
-        else:
-            deep_codes = encode_layers(dictionaries, *settings.list_coding(depth), TOL, 1)
-            P, N = path_weights(deep_codes, len(layer1), settings.pool_power)
-            F = reweigh(shared, np.sqrt(P), np.sqrt(N))
-        say(f"depth {depth}: classifier")
-        yield judge_held(own, trial, forward, F)
+        return fill_in_approximation(row, trial, fit_encoder(trial, settings, seed))
+    begin = clock()
+    model = fit_model(trial, settings, seed)
+    fit_seconds = clock() - begin
+    say("recognising")
+    return fill_in_accuracy(replace(row, fit_seconds=fit_seconds), trial, model)
 
 
-def _stack(layer1: Array, settings: Settings, depth: int, seed: np.random.SeedSequence, trial: Trial) -> list[Array]:
-    """Layer 1 and the deeper layers on it. A seed object counts its children, so it is made anew each time."""
-    sizes = resolve_deep_atoms(settings.deep_atoms or "auto", depth, len(layer1), settings.depth)
-    fresh = np.random.SeedSequence(entropy=seed.entropy, spawn_key=seed.spawn_key)
-    if settings.depth == "augment" or depth == 1:
-        return [layer1, *learn_deep_layers(layer1, sizes, L1_RADIUS, fresh)]
-    sample_seed, learn_seed = fresh.spawn(2)
-    sample = sample_descriptors(trial.features, trial.take(trial.split.train), sample_seed)
-    how = (*settings.list_coding(depth), TOL, L1_RADIUS, learn_seed, trial.n_jobs)
-    return [layer1, *learn_residual_layers(layer1, sample, sizes, *how)]
+def prepare_trial(data: Dataset, settings: Settings, seed: int, n_jobs: int | None = None) -> Trial:
+    """The images of one run, and how they are split."""
+    items, labels, is_test = take_part(data, settings)
+    return Trial(items, labels, draw_split(settings, labels, is_test, seed), n_jobs)
 
 
-def _take_tangents(settings: Settings, seed: np.random.SeedSequence, trial: Trial) -> TangentModel:
-    """The shared dictionary of the tangents, from training images."""
-    fresh = np.random.SeedSequence(entropy=seed.entropy, spawn_key=seed.spawn_key)
-    sample_seed, _, learn_seed = fresh.spawn(3)
-    sample = sample_descriptors(trial.features, trial.take(trial.split.train), sample_seed)
-    how = (settings.beta, settings.n_neighbors, TOL, L1_RADIUS, learn_seed, trial.n_jobs)
-    return learn_tangents(sample, settings.tangents, *how)
+def fit_model(trial: Trial, settings: Settings, seed: int) -> DDLCNClassifier:
+    """The classifier that settings describe, fitted on the training images of a trial."""
+    return _learn(make_classifier(settings, seed, trial.n_jobs), trial, settings, seed)
 
 
-def _name_dictionary(data: Dataset, settings: Settings, split: Split, seed: int) -> str:
-    """What layer 1 depends on, and nothing else: (55-15) of 32 training images is (A-15)."""
-    parts = (
-        data.identity, settings.quick, settings.atoms_per_class, settings.patch_size, settings.step, settings.max_side,
-        settings.min_side, settings.border, L1_RADIUS, seed, __version__,
-    )  # fmt: skip
-    digest = hashlib.sha256(repr(parts).encode())
-    digest.update(split.dictionary.astype("<i8").tobytes())
-    return digest.hexdigest()[:24]
+def fit_encoder(trial: Trial, settings: Settings, seed: int) -> DDLCNEncoder:
+    """The same without its SVM, for what needs none."""
+    model = make_classifier(settings, seed, trial.n_jobs)
+    parameters = {name: getattr(model, name) for name in BRANCH_PARAMETERS}
+    encoder = DDLCNEncoder(model.features, **parameters, n_jobs=model.n_jobs, random_state=model.random_state)
+    return _learn(encoder, trial, settings, seed)
+
+
+def _learn(model: Model, trial: Trial, settings: Settings, seed: int) -> Model:
+    """Fit an estimator on the training images of a trial."""
+    split, classes = trial.split, np.arange(int(trial.labels.max()) + 1)
+    items = keep_descriptors(trial.items)
+    dictionary = None
+    if not np.array_equal(split.dictionary, split.train):
+        dictionary = _take(items, split.dictionary), trial.labels[split.dictionary]
+    training = TrainingImages(_take(items, split.train), trial.labels[split.train], classes, dictionary)
+    config = _change_layers(model.configure(), settings, seed, _take(items, split.dictionary[:N_FILTER_IMAGES]))
+    return model.learn(config, training, Seeds.spawn(seed))
+
+
+def make_classifier(settings: Settings, seed: int, n_jobs: int | None = None) -> DDLCNClassifier:
+    """The estimator with the parameters that settings describe."""
+    n = settings.n_layers
+    beta, n_neighbors = settings.list_coding(n)
+    return DDLCNClassifier(
+        make_features(settings),
+        atoms_per_class=settings.atoms_per_class,
+        n_layers=n,
+        deep_atoms=settings.deep_atoms or "auto",
+        depth=settings.depth,
+        layer_weights=settings.layer_weights[:n] or None,
+        n_neighbors=n_neighbors,
+        beta=beta,
+        first_order=settings.first_order,
+        pyramid=settings.pyramid,
+        pool_power=settings.pool_power,
+        C=settings.C,
+        n_jobs=n_jobs,
+        random_state=seed,
+    )
+
+
+def make_features(settings: Settings) -> DenseSIFT:
+    """The descriptors that settings describe."""
+    return DenseSIFT(
+        patch_size=settings.patch_size if len(settings.patch_size) > 1 else settings.patch_size[0],
+        step=settings.step,
+        max_side=settings.max_side,
+        min_side=settings.min_side or None,
+        border=settings.border,
+    )
+
+
+def _change_layers(
+    config: EncoderConfig, settings: Settings, seed: int, dictionary_items: Sequence[NamedImage]
+) -> EncoderConfig:
+    """The configuration with LLC's codes or random filters in place of the exact codes, where settings ask for them."""
+    (branch,) = config.branches
+
+    def make_llc(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+        coder = LLCCoder(dictionaries[0], settings.beta, settings.n_neighbors)
+        coding = (own.beta, own.n_neighbors, own.pyramid, own.pool_power)
+        return make_augmented_block(dictionaries, *coding, coder=coder)
+
+    def make_filters(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+        sample = np.concatenate([describe(own.descriptors, item).values for item in dictionary_items])
+        filters = FilterBank(sample, [len(atoms) for atoms in dictionaries], np.random.SeedSequence(seed).spawn(4)[3])
+        ones = np.ones(filters.n_atoms)
+        return CodedBlock(filters, ones, ones, own.pyramid, own.pool_power)
+
+    if settings.layer == "filters":
+        branch = replace(branch, make_block=make_filters)
+    elif settings.coder == "llc":
+        branch = replace(branch, make_block=make_llc)
+    return replace(config, branches=(branch,))
+
+
+def _take(items: Sequence[NamedImage], chosen: NDArray[np.intp]) -> list[NamedImage]:
+    return [items[i] for i in chosen.tolist()]

@@ -1,56 +1,50 @@
 """A table's runs, one after the other or several at once: what is finished is never made again.
 
-In: an experiment and a results file. Out: rows in that file. Runs that differ in depth only are made together. Layer 1
-dictionaries are kept beside the results file, by what they depend on, so that runs with other coders find them; nothing
-else is written.
+In: an experiment and a results file. Out: rows in that file. Vectors that several baselines see are kept beside the
+results file, by what they depend on; nothing else is written.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn._threads import count_threads
+from ddlcn.datasets import load_dataset
 from ddlcn.experiments.catalogue import Experiment
+from ddlcn.experiments.run import run_settings
+from ddlcn.experiments.run_baseline import run_method
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row, Store
+from ddlcn.utils.files import open_whole
+from ddlcn.utils.threads import count_threads
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Task:
-    """Runs that share everything but depth."""
+class Task(NamedTuple):
+    """One run."""
 
-    settings: Settings  # depth 1, which does not count
-    depths: tuple[int, ...]
+    settings: Settings
     seed: int
 
 
 def plan(experiment: Experiment, store: Store, n_seeds: int | None = None) -> list[Task]:
     """What is left to do, seed by seed, so that a table fills evenly."""
-    wanted: dict[tuple[int, Settings], list[int]] = {}
-    for cell in experiment.cells:
-        for seed in range(cell.seeds if n_seeds is None else n_seeds):
-            if not store.is_finished(cell.settings, seed):
-                depths = wanted.setdefault((seed, cell.settings.without_depth()), [])
-                if cell.settings.n_layers not in depths:
-                    depths.append(cell.settings.n_layers)
-    return [
-        Task(settings, tuple(sorted(depths)), seed)
-        for (seed, settings), depths in sorted(wanted.items(), key=lambda item: item[0][0])
-    ]
+    wanted = {
+        Task(cell.settings, seed): None
+        for cell in experiment.cells
+        for seed in range(cell.seeds if n_seeds is None else n_seeds)
+        if not store.is_finished(cell.settings, seed)
+    }
+    return sorted(wanted, key=lambda task: task.seed)
 
 
 def carry_out(
@@ -70,51 +64,38 @@ def carry_out(
     say : function of a line of text
         Told what is being done.
     """
-    cache = store.path.with_suffix(".dictionaries")
+    cache = store.path.with_suffix(".vectors")
     if n_jobs == 1:
         for task in tasks:
-            for row in _run(task, cache, None, say):
-                store.add(row)
-                yield row
+            row = _run(task, cache, None, say)
+            store.add(row)
+            yield row
         return
     threads = max(1, count_threads(None) // n_jobs)
     # Fresh processes: a fork would copy the threads' locks of this one.
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_run_all, task, cache, threads) for task in tasks}
+        waiting = {pool.submit(_run, task, cache, threads) for task in tasks}
         while waiting:
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
-                for row in future.result():
-                    store.add(row)
-                    yield row
+                row = future.result()
+                store.add(row)
+                yield row
 
 
-def _run_all(task: Task, cache: Path, threads: int) -> list[Row]:
-    return list(_run(task, cache, threads, lambda _: None))
-
-
-def _run(task: Task, cache: Path, threads: int | None, say: Callable[[str], None]) -> Iterator[Row]:
+def _run(task: Task, cache: Path, threads: int | None, say: Callable[[str], None] = lambda _: None) -> Row:
     def tell(what: str) -> None:
         say(f"{task.settings.describe()}, seed {task.seed}: {what}")
 
     tell("reading data")
     data = _load(task.settings.dataset)
-    recall = _Recall(cache)
     if task.settings.method == "DDLCN":
-        from ddlcn.experiments.run import run_depths
-
-        yield from run_depths(data, task.settings, task.depths, task.seed, threads, tell, recall)
-        return
-    from ddlcn.experiments.others import run_method
-
-    for depth in task.depths:  # only one: depth is no setting of theirs
-        yield run_method(data, replace(task.settings, n_layers=depth), task.seed, threads, tell, recall)
+        return run_settings(data, task.settings, task.seed, threads, tell)
+    return run_method(data, task.settings, task.seed, threads, tell, _Recall(cache))
 
 
 @lru_cache(maxsize=1)  # the tasks of a seed come data set by data set
 def _load(name: str) -> Any:
-    from ddlcn.datasets import load_dataset
-
     return load_dataset(name)
 
 
@@ -130,10 +111,7 @@ class _Recall:
             found: Array = np.load(path)
             return found
         made = make()
-        with contextlib.suppress(OSError):  # keeping it is a convenience, no duty
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._folder, suffix=".npy")
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, made)
-            os.replace(temporary, path)
+        # Keeping it is a convenience, no duty.
+        with contextlib.suppress(OSError), open_whole(path, make_folder=True) as file:
+            np.save(file, made)
         return made

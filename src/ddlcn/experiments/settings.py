@@ -2,6 +2,9 @@
 
 In: a table of a TOML file. Out: `Settings`, which can be compared, written down and hashed. Two runs with equal
 settings and equal seeds are the same run, and are made once.
+
+Stored rows leave out what is at its default. So a default never changes, and a new setting has as its default what all
+runs before it were made with.
 """
 
 from __future__ import annotations
@@ -9,24 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ddlcn._validation import check_choice
+from ddlcn.utils.validation import check_choice
 
 # The rules for dictionary images. `clean`: from the training images only. `published`: drawn from all images of a
 # class, test images included, as the published code does.
 RULES = ("clean", "published")
 # Choices of "how many" for which a TOML file, which has no None, says "all".
 MAY_BE_ALL = ("train_per_class", "dictionary_images", "n_neighbors")
-# Settings that came later, and what they were before: left out where they are the same, so that older runs keep their
-# names and are not made again.
-LATER = {
-    "depth": "augment", "deep_atoms": (), "layer_weights": (), "border": 0, "tangents": 0, "deep_neighbors": (),
-    "pyramid": (1, 2, 4), "method": "DDLCN", "options": (), "vectors": (), "n_test": 0,
-}  # fmt: skip
 # Settings that are tables of their own.
 TABLES = ("options", "vectors")
+# Settings that are real numbers, or tuples of them.
+FLOATS = ("beta", "layer_weights", "pool_power", "C")
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class Settings:
         Atoms of layers 2, 3, ...; empty: "auto".
     layer_weights : tuple of float
         Of residual depth: factors on each layer's pooled codes; empty: one.
-    tangents : int
-        Atoms of the shared dictionary of `coding.tangents`; 0: none.
+    first_order : int
+        Atoms of the shared dictionary of `coding.first_order`; 0: none.
     rule : "clean" or "published"
         Where dictionary images come from.
     layer : "dictionary" or "filters"
@@ -70,15 +69,15 @@ class Settings:
     pyramid : tuple of int
     pool_power, C : float
     method : str
-        "DDLCN", or another as `ddlcn.methods` names it: then of the settings above only the data set, the number of
-        training images and, where it is asked for, `atoms_per_class` count.
+        "DDLCN", or another as `baselines.registry` names it: then of the settings above only the data set, the number
+        of training images and, where it is asked for, `atoms_per_class` count.
     options : tuple of (name, value)
         Of another method: arguments that differ from its own.
     vectors : tuple of (name, value)
         Of another method: `kind`, how an image becomes a vector (`ddlcn.baselines.inputs`), and arguments of that;
         empty: the method sees images.
     n_test : int
-        At most so many test images, equally many of every class; 0: all.
+        At most this many test images, equally many of every class; 0: all.
     measure : "accuracy" or "approximation"
         What is measured: recognition, or each layer's reconstruction error.
     quick : bool
@@ -107,7 +106,7 @@ class Settings:
     deep_atoms: tuple[int, ...] = ()
     layer_weights: tuple[float, ...] = ()
     border: int = 0
-    tangents: int = 0
+    first_order: int = 0
     deep_neighbors: tuple[int, ...] = ()
     pyramid: tuple[int, ...] = (1, 2, 4)
     method: str = "DDLCN"
@@ -142,14 +141,20 @@ class Settings:
         return cls(**values)
 
     def to_table(self) -> dict[str, Any]:
-        """The inverse of `from_table`, ready for JSON."""
-        table = asdict(self)
-        for name, usual in LATER.items():
-            if table[name] == usual:
-                del table[name]
-            elif name in TABLES:
-                table[name] = dict(table[name])
-        return {name: "all" if name in MAY_BE_ALL and value is None else value for name, value in table.items()}
+        """The inverse of `from_table`, ready for JSON: the data set, and every setting that is not at its default."""
+        table: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "dataset" and value == field.default:
+                continue
+            if field.name in MAY_BE_ALL and value is None:
+                value = "all"
+            elif field.name in TABLES:
+                value = dict(value)
+            elif field.name in FLOATS:  # 3 and 3.0 are equal, so they must be written alike
+                value = [float(each) for each in value] if isinstance(value, tuple) else float(value)
+            table[field.name] = value
+        return table
 
     def list_coding(self, n_layers: int) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
         """beta and k of layers 1, 2, ..., n_layers."""
@@ -159,7 +164,7 @@ class Settings:
         return (self.beta,) * n_layers, (self.n_neighbors, *deep[: n_layers - 1])
 
     def make_key(self, seed: int) -> str:
-        """What a run is called in the store."""
+        """What a run is called in the store: a hash of its table and its seed."""
         text = json.dumps([self.to_table(), seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -174,8 +179,8 @@ class Settings:
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
         residual = ", residual" if self.depth == "residual" else ""
-        tangents = ", tangents" if self.tangents else ""
-        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{tangents}"
+        first_order = ", first order" if self.first_order else ""
+        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{first_order}"
 
     def describe_method(self) -> str:
         """Which method, and what of it is not usual."""

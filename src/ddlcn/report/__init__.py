@@ -1,6 +1,6 @@
-"""Rows of results in, one HTML page or one markdown page out. Nothing is run here, and no number is typed by hand.
+"""Reports. In: rows of results. Out: one HTML page or one markdown page. Nothing is run here.
 
-Everything that is drawn or counted is imported when it is asked for: `import ddlcn.report` costs nothing.
+Everything is imported on demand: `import ddlcn.report` costs nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["write_report", "write_summary"]
 
 
 def write_report(rows: Sequence[Row], experiments: Sequence[Experiment], path: str | os.PathLike[str]) -> None:
-    """Write the report: one HTML file that needs nothing else, no network, no other file.
+    """Write the report: one self-contained HTML file.
 
     Parameters
     ----------
     rows : sequence of Row
-        Finished runs, as `read_rows` gives them. Quick ones are left out unless there are no others.
+        Finished runs, from `read_rows`. Quick ones are left out unless there are no others.
     experiments : sequence of Experiment
         The tables and figures to show, in this order.
     path : path
@@ -33,20 +33,20 @@ def write_report(rows: Sequence[Row], experiments: Sequence[Experiment], path: s
     ValueError
         If there is no row, or no experiment with a cell.
     ImportError
-        If matplotlib or jinja2 is missing; the message says how to get them.
+        If matplotlib or jinja2 is missing; the message explains how to install them.
     """
     from ddlcn.report.page import render_page
-    from ddlcn.report.writing import replace_file
+    from ddlcn.utils.files import write_whole
 
-    replace_file(path, render_page(rows, experiments))
+    write_whole(path, render_page(rows, experiments), make_folder=True)
 
 
 def write_summary(rows: Sequence[Row], experiments: Sequence[Experiment], path: str | os.PathLike[str]) -> None:
     """Write the same numbers as compact markdown, without pictures; needs no extra package.
 
-    Parameters and errors as of `write_report`.
+    Parameters and errors as for `write_report`.
     """
     from ddlcn.report.summary import render_summary
-    from ddlcn.report.writing import replace_file
+    from ddlcn.utils.files import write_whole
 
-    replace_file(path, render_summary(rows, experiments))
+    write_whole(path, render_summary(rows, experiments), make_folder=True)

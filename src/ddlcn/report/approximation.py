@@ -1,4 +1,4 @@
-"""Reconstruction error by depth: the paper says that it falls; here is what was measured, and a sentence about it."""
+"""Reconstruction error by depth, which according to the paper falls: as measured, and in a sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from ddlcn.report.results import CellResult, Grid
 from ddlcn.report.writing import Spread, describe
 
-# Two errors that differ by less than this share of the first are called equal.
+# Errors that differ by less than this share of the first count as equal.
 _EQUAL = 1e-3
 
 
@@ -36,11 +36,13 @@ def _read(result: CellResult, name_column: bool) -> ErrorLine:
     depth = max((len(row.errors) for row in result.rows), default=0)
     spreads = [Spread.of([row.errors[i] for row in result.rows if len(row.errors) > i]) for i in range(depth)]
     errors = tuple(spread for spread in spreads if spread is not None)
-    return ErrorLine(label, errors, f"{len(result.rows)} of {result.cell.seeds} seeds", f"{label}: {tell(errors)}")
+    return ErrorLine(
+        label, errors, f"{len(result.rows)} of {result.cell.seeds} seeds", f"{label}: {describe_errors(errors)}"
+    )
 
 
-def tell(errors: tuple[Spread, ...]) -> str:
-    """What the error does with depth, in words."""
+def describe_errors(errors: tuple[Spread, ...]) -> str:
+    """How the error changes with depth, in words."""
     if not errors:
         return "not run."
     means = [error.mean for error in errors]

@@ -1,4 +1,4 @@
-"""Which classes are taken for which: confusion matrices, and the best and the worst classes."""
+"""Which classes are predicted as which: confusion matrices, and the best and the worst classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ddlcn.experiments.store import Row
 from ddlcn.report.results import CellResult, Grid
 
-# Above this many classes their names cannot be read along a map, and the most confused pairs are listed instead.
+# Above this many classes the names on a map are illegible, and the most confused pairs are listed instead.
 MOST_LABELS = 40
 _PAIRS = 20
 _CLASSES_SHOWN = 5
@@ -29,7 +29,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Confusion:
-    """One data set, read at its best-covered cell."""
+    """One data set, at its best-covered cell."""
 
     result: CellResult
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ def read_confusions(grids: Sequence[Grid]) -> list[Confusion]:
 
 
 def _coverage(result: CellResult) -> tuple[bool, bool, int, int, float]:
-    """What makes a cell the one to look at: the method itself, clean, most images, most seeds, then accuracy."""
+    """Sort key of the cell to show: our own method, clean, most images, most seeds, then accuracy."""
     settings = result.cell.settings
     accuracy = 0.0 if result.over_images is None else result.over_images.mean
     n_train = max(row.n_train for row in result.rows)
@@ -70,7 +70,7 @@ def _coverage(result: CellResult) -> tuple[bool, bool, int, int, float]:
 
 def _read(result: CellResult) -> Confusion:
     rows = [row for row in result.rows if row.class_totals]
-    # Rows of another edition of the data, with another number of classes, cannot be added up.
+    # Rows of another edition of the data, with another number of classes, cannot be summed.
     rows = [row for row in rows if len(row.class_totals) == len(rows[0].class_totals)]
     counts = sum_counts(rows)
     names = name_classes(rows[0])
@@ -87,7 +87,7 @@ def _read(result: CellResult) -> Confusion:
 
 
 def sum_counts(rows: Sequence[Row]) -> NDArray[np.int64]:
-    """Confusion matrix (true, predicted), summed: the mistakes, and on the diagonal what is left of each class."""
+    """Confusion matrix (true, predicted), summed: the mistakes, and on the diagonal the correct ones."""
     n = len(rows[0].class_totals)
     counts = np.zeros((n, n), dtype=np.int64)
     for row in rows:
@@ -99,7 +99,7 @@ def sum_counts(rows: Sequence[Row]) -> NDArray[np.int64]:
 
 
 def name_classes(row: Row) -> tuple[str, ...]:
-    """Names of the classes; numbers where the row has none."""
+    """Names of the classes; numbers if the row has none."""
     n = len(row.class_totals)
     return tuple(row.class_names) if len(row.class_names) == n else tuple(f"class {i}" for i in range(n))
 

@@ -1,7 +1,7 @@
 """Two settings against each other, in pairs: the same seed is the same split, so the difference is taken seed by seed.
 
-A difference is claimed only where every test that was made says so. Seeds redraw from the same images, so the
-differences are not wholly independent and p is somewhat too small; the page says that too.
+A difference is claimed only if every test made is significant. Seeds redraw from the same images, so the differences
+are not fully independent and p is somewhat too small; the page states this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ddlcn.report.results import CellResult, Grid
 from ddlcn.report.writing import Spread, count, describe, natural_key, show_difference, show_p, show_setting
 
 LEVEL = 0.05
-# With fewer pairs the signed-rank test cannot reach p < 0.05 whatever the numbers.
+# The outcomes of a paired test, b against a, in words.
+OUTCOMES = {"higher": "higher", "level": "no difference can be seen", "lower": "lower"}
+# With fewer pairs the signed-rank test cannot reach p < 0.05.
 _PAIRS_FOR_RANKS = 6
 
 
@@ -36,21 +38,24 @@ class Paired:
     identical: bool
 
     @property
-    def is_seen(self) -> bool:
-        return bool(self.tests) and all(p < LEVEL for _, p in self.tests)
+    def outcome(self) -> str:
+        """A key of OUTCOMES; "" with a single seed, which cannot be tested."""
+        if self.difference.n < 2:
+            return ""
+        if not (self.tests and all(p < LEVEL for _, p in self.tests)):
+            return "level"
+        return "higher" if self.difference.mean > 0 else "lower"
 
     @property
     def verdict(self) -> str:
         """One plain sentence."""
         n = self.difference.n
-        if n < 2:
+        if not self.outcome:
             return "one seed: cannot be tested"
         if self.identical:
             return f"equal on every one of {n} seeds"
         ps = ", ".join(f"{name} {show_p(p)}" for name, p in self.tests)
-        if self.is_seen:
-            return f"{'higher' if self.difference.mean > 0 else 'lower'} (n = {n}, {ps})"
-        return f"no difference can be seen (n = {n}, {ps})"
+        return f"{OUTCOMES[self.outcome]} (n = {n}, {ps})"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Comparison:
 
     dataset: str
     where: str
-    paired: Paired | None  # None: no seed that both have run
+    paired: Paired | None  # None: no seed in common
 
 
 def pair(a: Iterable[Row], b: Iterable[Row], over: str = "images") -> Paired | None:
@@ -67,34 +72,36 @@ def pair(a: Iterable[Row], b: Iterable[Row], over: str = "images") -> Paired | N
 
     `over`: by the accuracy over all test "images", or by its mean over "classes".
     """
-    of_a = {row.seed: row for row in a if row.accuracy is not None}
-    of_b = {row.seed: row for row in b if row.accuracy is not None}
-    seeds = sorted(of_a.keys() & of_b.keys())
-    of_seed = [[_score(rows[seed], over) for seed in seeds] for rows in (of_a, of_b)]
-    left, right = (Spread.of(scores) for scores in of_seed)
+    a_by_seed = {row.seed: row for row in a if row.accuracy is not None}
+    b_by_seed = {row.seed: row for row in b if row.accuracy is not None}
+    seeds = sorted(a_by_seed.keys() & b_by_seed.keys())
+    scores_by_side = [[_score(rows[seed], over) for seed in seeds] for rows in (a_by_seed, b_by_seed)]
+    left, right = (Spread.of(scores) for scores in scores_by_side)
     if left is None or right is None:
         return None
-    points = np.subtract(of_seed[1], of_seed[0])
-    # Equal counts over equal totals are equal; what float arithmetic leaves of that is not a difference.
+    points = np.subtract(scores_by_side[1], scores_by_side[0])
+    # Equal counts over equal totals are equal: rounding is no difference.
     points[np.abs(points) < 1e-9] = 0.0
     difference = Spread.of(points.tolist())
     assert difference is not None
     identical = not points.any()
-    return Paired(left, right, difference, _classes(of_a, seeds), _classes(of_b, seeds), _test(points), identical)
+    return Paired(
+        left, right, difference, _classes(a_by_seed, seeds), _classes(b_by_seed, seeds), _test(points), identical
+    )
 
 
 def _score(row: Row, over: str) -> float:
     """In per cent."""
-    return 100.0 * ((row.mean_over_classes if over == "classes" else row.accuracy) or 0.0)
+    return 100.0 * ((row.balanced_accuracy if over == "classes" else row.accuracy) or 0.0)
 
 
 def _classes(rows: dict[int, Row], seeds: list[int]) -> Spread | None:
-    values = [rows[seed].mean_over_classes for seed in seeds]
+    values = [rows[seed].balanced_accuracy for seed in seeds]
     return Spread.of([100.0 * value for value in values if value is not None])
 
 
 def _test(points: np.ndarray) -> tuple[tuple[str, float], ...]:
-    """Paired t, and signed ranks where they can say anything; exact signs where all differences are one number."""
+    """Paired t test; signed-rank test with enough pairs; exact sign test if all differences are equal."""
     from scipy import stats
 
     n = len(points)
@@ -109,7 +116,7 @@ def _test(points: np.ndarray) -> tuple[tuple[str, float], ...]:
 
 
 def compare_named(grid: Grid) -> list[tuple[str, str, list[Comparison]]]:
-    """What the experiment asks to compare: (a, b, lines). A comparison of which nothing was run is left out."""
+    """The comparisons that the experiment names: (a, b, lines). Those without any run are left out."""
     compared = [(a, b, _compare(grid, a, b)) for a, b in grid.experiment.compare]
     return [(a, b, lines) for a, b, lines in compared if any(line.paired is not None for line in lines)]
 
@@ -130,7 +137,7 @@ def _compare(grid: Grid, a: str, b: str) -> list[Comparison]:
     lines = []
     for left, right in places.values():
         for one in left:
-            # Several cells in one place differ in the rule: like is compared with like.
+            # Several cells in one place differ in the rule: compare those with the same rule.
             same = [two for two in right if two.cell.settings.rule == one.cell.settings.rule]
             alone = len(left) == len(right) == 1
             for two in right if alone else same[:1]:
@@ -151,7 +158,7 @@ def _where(experiment: Experiment, cell: Cell, by_column: bool) -> str:
 
 
 def compare_rules(groups: dict[Settings, list[Row]]) -> list[Comparison]:
-    """The leak: runs that are equal but for where the dictionary images come from; published less clean."""
+    """The leak: runs that differ only in the source of the dictionary images; published minus clean."""
     lines = []
     for settings in sorted(groups, key=_order):
         if settings.rule != "clean":
@@ -171,7 +178,7 @@ class DepthLine:
     base: int  # the smallest depth run
     accuracies: dict[int, Spread]
     paired: dict[int, Paired | None]  # every other depth against the smallest
-    collapses: bool  # whether its layers are dictionaries, of which DESIGN 2.1 speaks
+    collapses: bool  # whether its layers are dictionaries (docs/method.md 2.1)
 
     @property
     def prediction(self) -> str:
@@ -179,12 +186,12 @@ class DepthLine:
 
     @property
     def measured(self) -> str:
-        """What the tests say about depth, in words."""
-        tested = {depth: p for depth, p in self.paired.items() if p is not None and p.difference.n > 1}
-        if not tested:
+        """The results of the tests of depth, in words."""
+        outcomes = {depth: p.outcome for depth, p in self.paired.items() if p is not None and p.outcome}
+        if not outcomes:
             return "cannot be tested yet"
-        gains = [str(depth) for depth, p in tested.items() if p.is_seen and p.difference.mean > 0]
-        losses = [str(depth) for depth, p in tested.items() if p.is_seen and p.difference.mean < 0]
+        gains = [str(depth) for depth, outcome in outcomes.items() if outcome == "higher"]
+        losses = [str(depth) for depth, outcome in outcomes.items() if outcome == "lower"]
         found = [f"a gain at depth {', '.join(gains)}"] if gains else ["no gain seen"]
         return "; ".join(found + ([f"a loss at depth {', '.join(losses)}"] if losses else []))
 
@@ -217,26 +224,25 @@ def compare_depths(groups: dict[Settings, list[Row]]) -> list[DepthLine]:
 
 
 def summarise_depths(lines: Sequence[DepthLine]) -> str:
-    """What the table says of layers that are dictionaries, counted."""
+    """Count the outcomes of the table, for layers that are dictionaries."""
     lines = [line for line in lines if line.collapses]
-    tested = [p for line in lines for p in line.paired.values() if p is not None and p.difference.n > 1]
-    single = sum(p is not None and p.difference.n == 1 for line in lines for p in line.paired.values())
-    gains = [p for p in tested if p.is_seen and p.difference.mean > 0]
-    losses = [p for p in tested if p.is_seen and p.difference.mean < 0]
-    everything = [p.difference.mean for line in lines for p in line.paired.values() if p is not None]
-    if not everything:
+    pairs = [p for line in lines for p in line.paired.values() if p is not None]
+    outcomes = [p.outcome for p in pairs if p.outcome]
+    n_single, n_tested = len(pairs) - len(outcomes), len(outcomes)
+    n_gains, n_losses = outcomes.count("higher"), outcomes.count("lower")
+    differences = [p.difference.mean for p in pairs]
+    if not pairs:
         return "No two depths have a seed in common, so nothing can be compared."
     text = (
-        f"Of {count(len(everything), 'comparison')} with the smallest depth run, {len(tested)} have two seeds or more: "
-        f"a gain can be seen in {len(gains)}, a loss in {len(losses)}, no difference in "
-        f"{len(tested) - len(gains) - len(losses)}. "
+        f"Of {count(len(pairs), 'comparison')} with the smallest depth run, {n_tested} have two seeds or more: "
+        f"a gain can be seen in {n_gains}, a loss in {n_losses}, no difference in {outcomes.count('level')}. "
     )
-    if gains or losses:  # each pair is tested on its own, and so many tests find something by chance
-        text += f"By chance alone about {LEVEL * len(tested):.1f} of {len(tested)} would show one or the other. "
-    if single:
-        text += f"{count(single, 'comparison')} with one seed cannot be tested. "
+    if n_gains or n_losses:  # each pair is tested on its own, and many tests find something by chance
+        text += f"By chance alone about {LEVEL * n_tested:.1f} of {n_tested} would show one or the other. "
+    if n_single:
+        text += f"{count(n_single, 'comparison')} with one seed cannot be tested. "
     return text + (
-        f"The differences run from {show_difference(min(everything))} to {show_difference(max(everything))} points."
+        f"The differences run from {show_difference(min(differences))} to {show_difference(max(differences))} points."
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables that `ddlcn reproduce` prints: the same cells and numbers as the page's, on a terminal."""
+"""The tables that `ddlcn reproduce` prints: the same cells and numbers as on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def print_experiments(experiments: Sequence[Experiment], console: Console) -> None:
-    """The experiments that there are, with what they need."""
+    """Print the experiments and the data that they need."""
     from rich.table import Table
 
     table = Table("name", "what", "data", "cells", "runs")
@@ -27,7 +27,7 @@ def print_experiments(experiments: Sequence[Experiment], console: Console) -> No
 
 
 def print_experiment(experiment: Experiment, rows: Sequence[Row], console: Console) -> None:
-    """Published, ours, the difference, cell by cell."""
+    """Print published, ours and the difference, cell by cell."""
     from rich.table import Table
 
     grid = fill_grid(experiment, group_by_settings(rows))

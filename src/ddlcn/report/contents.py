@@ -1,4 +1,4 @@
-"""Everything that is said, computed once; the page and the summary only lay it out."""
+"""All contents of a report, computed once; the page and the summary only lay them out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LEAK_NOTE = (
 
 @dataclass(frozen=True)
 class Counts:
-    """What was run and what was reached, in cells of tables and points of curves."""
+    """Numbers of cells of tables and points of curves: run, reached."""
 
     run: int
     cells: int
@@ -60,7 +60,7 @@ class Counts:
     bars: int
 
     @property
-    def judged(self) -> int:
+    def published(self) -> int:
         return self.reached + self.close + self.short
 
 
@@ -76,7 +76,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report says."""
+    """The contents of a report."""
 
     quick: bool
     counts: Counts
@@ -99,11 +99,11 @@ class Contents:
 
 
 def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
-    """Compute all that a report says."""
+    """Compute the contents of a report."""
     chosen, quick = choose_rows(rows)
     groups = group_by_settings(chosen)
     grids = [fill_grid(experiment, groups) for experiment in choose_experiments(experiments, chosen, quick)]
-    ours = {settings: own for settings, own in groups.items() if settings.method == "DDLCN"}
+    ours = {settings: group for settings, group in groups.items() if settings.method == "DDLCN"}
     depths = compare_depths(ours)
     times = list_times(ours)
     counts = _count(grids)
@@ -151,13 +151,13 @@ def _summarise(counts: Counts) -> str:
     """The counts in words."""
     text = f"{counts.run} of {count(counts.cells, 'cell')} of tables and curves have been run"
     text += f", {counts.partly} of them with fewer seeds than planned. " if counts.partly else ". "
-    if counts.judged:
+    if counts.published:
         text += (
-            f"Of the {counts.judged} that have a published number, {counts.reached} are at or above it, "
+            f"Of the {counts.published} that have a published number, {counts.reached} are at or above it, "
             f"{counts.close} short by no more than one standard deviation, {counts.short} short by more. "
         )
     else:
-        text += "None of them has a published number at hand. "
+        text += "None of them has a published number. "
     if counts.bars:
         text += f"Of {count(counts.bars, 'bar')} that we set ourselves, reached: {counts.bars_reached}"
         text += f", not run: {counts.bars_waiting}." if counts.bars_waiting else "."

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ddlcn.report.comparisons import pair
+from ddlcn.report.comparisons import OUTCOMES, pair
 from ddlcn.report.results import CellResult, Grid
 
-# Lines that stand out in a panel, besides ours: so many of the others, the best.
+# The number of best other methods that are highlighted in a panel, besides ours.
 N_BEST = 4
-# How our place is put in words.
-_PLACES = {"higher": "higher", "level": "no difference can be seen", "lower": "lower"}
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,14 @@ class Standing:
 
     @property
     def last(self) -> CellResult | None:
-        """Its result with the most images that it was run with."""
-        run = [n for n, result in self.points.items() if result.judged is not None]
+        """Its result with the most images per class."""
+        run = [n for n, result in self.points.items() if result.accuracy is not None]
         return self.points[max(run)] if run else None
 
     @property
     def score(self) -> tuple[int, float]:
-        """To rank by: most images first, then accuracy there."""
-        run = {n: result.judged.mean for n, result in self.points.items() if result.judged is not None}
+        """Sort key: the most images run, then the accuracy with these."""
+        run = {n: result.accuracy.mean for n, result in self.points.items() if result.accuracy is not None}
         return (max(run), run[max(run)]) if run else (0, 0.0)
 
 
@@ -53,32 +51,28 @@ class Panel:
         ours = [standing for standing in self.standings if standing.is_ours and standing.last is not None]
         return (*ours, *others[:N_BEST])
 
-    def find_winner(self, count: int, ours: bool | None = None) -> Standing | None:
-        """The most accurate method with so many images per class: of all, of `ours` only, or of the others only."""
-        there = [s for s in self.standings if count in s.points and s.points[count].judged is not None]
-        there = [s for s in there if ours is None or s.is_ours == ours]
-        return max(there, key=lambda s: s.points[count].judged.mean, default=None)  # type: ignore[union-attr]
+    def find_best(self, count: int, ours: bool | None = None) -> Standing | None:
+        """The most accurate method with `count` images per class: of all, of `ours` only, or of the others only."""
+        run = [s for s in self.standings if count in s.points and s.points[count].accuracy is not None]
+        run = [s for s in run if ours is None or s.is_ours == ours]
+        return max(run, key=lambda s: s.points[count].accuracy.mean, default=None)  # type: ignore[union-attr]
 
-    def find_place(self, count: int) -> str:
-        """Our best method against the best other, seed by seed: "higher", "lower", "level", or "" if untested."""
-        ours, other = self.find_winner(count, ours=True), self.find_winner(count, ours=False)
+    def compare_best(self, count: int) -> str:
+        """Our best method against the best other, seed by seed: a key of OUTCOMES, or "" if untested."""
+        ours, other = self.find_best(count, ours=True), self.find_best(count, ours=False)
         if ours is None or other is None:
             return ""
         left, right = other.points[count], ours.points[count]
         paired = pair(left.rows, right.rows, left.cell.over)
-        if paired is None or paired.difference.n < 2:
-            return ""
-        if not paired.is_seen:
-            return "level"
-        return "higher" if paired.difference.mean > 0 else "lower"
+        return "" if paired is None else paired.outcome
 
 
 def read_panels(grid: Grid) -> list[Panel]:
     """The panels of a contest; data sets in the order of the experiment. Methods without any run are left out."""
     by_set: dict[str, dict[str, dict[int, CellResult]]] = {}
     for result in grid.results:
-        own = by_set.setdefault(result.cell.settings.dataset, {}).setdefault(result.cell.column, {})
-        own[result.cell.settings.train_per_class or 0] = result
+        points = by_set.setdefault(result.cell.settings.dataset, {}).setdefault(result.cell.column, {})
+        points[result.cell.settings.train_per_class or 0] = result
     return [_rank(dataset, methods) for dataset, methods in by_set.items()]
 
 
@@ -91,17 +85,17 @@ def _rank(dataset: str, methods: dict[str, dict[int, CellResult]]) -> Panel:
 
 
 def conclude(panels: Sequence[Panel]) -> list[str]:
-    """Who wins with how many images, and whether ours can be told from the best other; a line for each data set."""
+    """The best method by number of images, and ours tested against the best other; a line for each data set."""
     sentences = []
     for panel in panels:
-        winners = ((count, panel.find_winner(count)) for count in panel.counts)
-        wins = _gather((count, winner.method) for count, winner in winners if winner is not None)
-        if not wins:
+        best = ((count, panel.find_best(count)) for count in panel.counts)
+        methods = _gather((count, standing.method) for count, standing in best if standing is not None)
+        if not methods:
             continue
-        parts = [f"{method} with {counts}" for method, counts in wins.items()]
+        parts = [f"{method} with {counts}" for method, counts in methods.items()]
         text = f"{panel.dataset}: most accurate is {'; '.join(parts)} images per class."
-        places = _gather((count, panel.find_place(count)) for count in panel.counts)
-        parts = [f"{_PLACES[place]} with {places[place]}" for place in _PLACES if place in places]
+        outcomes = _gather((count, panel.compare_best(count)) for count in panel.counts)
+        parts = [f"{words} with {outcomes[outcome]}" for outcome, words in OUTCOMES.items() if outcome in outcomes]
         if parts:
             text += f" The best of ours against the best other, in pairs over seeds: {'; '.join(parts)}."
         sentences.append(text)

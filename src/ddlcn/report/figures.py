@@ -1,4 +1,4 @@
-"""The figures of the report: what is drawn. In: grids, lines, confusions; out: SVG text (`svg` says how)."""
+"""The figures of the report. In: grids, lines, confusions. Out: SVG text (see `svg`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ddlcn.report.writing import Spread, show_setting
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers; each line has a marker of its own as well.
+# Okabe and Ito's colours, distinct for colour-blind readers; each line has its own marker as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 # More than this between the smallest and the largest value, and the axis is logarithmic.
@@ -57,29 +57,29 @@ def draw_curve(grid: Grid, name: str) -> str:
 
 @in_style
 def draw_costs(grid: Grid, name: str) -> str:
-    """What the methods of a curve cost: seconds to learn, and milliseconds per test image, on logarithmic scales."""
+    """Costs of the methods of a curve: seconds to train, milliseconds per test image, on logarithmic scales."""
     x = grid.experiment.x
     figure, axes = start(2, width=9.8, height=3.9)
     columns: dict[str, list[CellResult]] = {}
     for result in grid.results:
         if result.ms_per_image is not None and result.fit_seconds is not None:
             columns.setdefault(result.cell.column, []).append(result)
-    for axis, what, label in zip(axes, ("fit_seconds", "ms_per_image"), ("to learn, s", "per image, ms"), strict=True):
+    for axis, cost, label in zip(axes, ("fit_seconds", "ms_per_image"), ("to train, s", "per image, ms"), strict=True):
         for i, (column, results) in enumerate(columns.items()):
-            points = sorted((getattr(r.cell.settings, x), getattr(r, what)) for r in results)
+            points = sorted((getattr(r.cell.settings, x), getattr(r, cost)) for r in results)
             axis.plot([place for place, _ in points], [value for _, value in points], label=column, **choose_look(i))
         axis.set_yscale("log")
         axis.set_xlabel(_AXIS_NAMES.get(x, x.replace("_", " ")))
         axis.set_ylabel(label)
     axes[0].legend(loc="best", fontsize=9)
-    return finish(figure, name, f"Line charts: {grid.experiment.title}, time to learn and time per image.")
+    return finish(figure, name, f"Line charts: {grid.experiment.title}, time to train and time per image.")
 
 
 def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
     lines: dict[str, list[CellResult]] = {}
     crowded = len({(r.cell.column, getattr(r.cell.settings, x, None)) for r in results}) < len(results)
     for result in results:
-        # Where a column has two points at one place, its rows are lines too.
+        # If a column has two points at one place, its rows are separate lines.
         label = f"{result.cell.column}, {result.cell.row}" if crowded else result.cell.column
         lines.setdefault(label, []).append(result)
     places, ticks, logarithmic = _place_points([getattr(result.cell.settings, x, None) for result in results])
@@ -118,20 +118,22 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
     axis.minorticks_off()
     handles, labels = axis.get_legend_handles_labels()
     if handles:
-        # matplotlib lists plain lines before those with error bars; ours belong before what was published.
-        order = sorted(range(len(labels)), key=lambda i: (list(lines).index(_own(labels[i], lines)), len(labels[i])))
+        # matplotlib lists plain lines before those with error bars; ours come before published ones.
+        order = sorted(
+            range(len(labels)), key=lambda i: (list(lines).index(_find_line(labels[i], lines)), len(labels[i]))
+        )
         axis.legend([handles[i] for i in order], [labels[i] for i in order], loc="best", fontsize=9.5)
     else:
         axis.text(0.5, 0.5, "not run", transform=axis.transAxes, ha="center", va="center")
 
 
-def _own(label: str, lines: dict[str, list[CellResult]]) -> str:
+def _find_line(label: str, lines: dict[str, list[CellResult]]) -> str:
     """The line that an entry of the legend belongs to."""
     return label if label in lines else label.removesuffix("published").removesuffix(", ") if label != "ours" else ""
 
 
 def _place_points(values: Sequence[Any]) -> tuple[dict[Any, float], list[tuple[float, str]], bool]:
-    """Where each value stands, the ticks, and whether the axis is logarithmic. None, all there is, stands last."""
+    """Position of each value, the ticks, and whether the axis is logarithmic. None (all) is last."""
     distinct = list(dict.fromkeys(values))
     numbers = sorted(float(value) for value in distinct if isinstance(value, int | float))
     if len(numbers) + (None in distinct) < len(distinct) or not numbers:
@@ -190,12 +192,12 @@ def draw_contest(panels: Sequence[Panel], name: str) -> str:
 
 def _list_points(standing: Standing) -> list[tuple[int, Spread]]:
     points = sorted(standing.points.items())
-    return [(n, result.judged) for n, result in points if result.judged is not None]
+    return [(n, result.accuracy) for n, result in points if result.accuracy is not None]
 
 
 @in_style
 def draw_differences(grids: Sequence[Grid], name: str) -> str:
-    """Ours less published for every cell that has both: a row for each experiment, a dot for each cell."""
+    """Ours minus published for every cell that has both: a row for each experiment, a dot for each cell."""
     shown = [grid for grid in grids if any(result.verdict for result in grid.results)]
     figure, (axis,) = start(1, width=9.4, height=1.1 + 0.46 * len(shown))
     looks = {"reached": ("#009E73", "o"), "close": ("#8a94a1", "D"), "short": ("#D55E00", "v")}
@@ -214,9 +216,9 @@ def draw_differences(grids: Sequence[Grid], name: str) -> str:
     axis.axvline(0.0, color=INK, linewidth=1.2)
     axis.set_yticks(range(len(shown)), [_shorten(grid.experiment.title, 44) for grid in shown])
     axis.set_ylim(len(shown) - 0.5, -0.5)
-    axis.set_xlabel("ours less published, in points of accuracy over all test images")
+    axis.set_xlabel("ours minus published, in points of accuracy over all test images")
     axis.spines["left"].set_visible(False)
-    return finish(figure, name, "Dot chart: ours less published for every cell. The numbers are in the tables below.")
+    return finish(figure, name, "Dot chart: ours minus published for every cell. The numbers are in the tables below.")
 
 
 @in_style
@@ -244,7 +246,7 @@ def draw_errors(lines: Sequence[ErrorLine], name: str) -> str:
 
 @in_style
 def draw_confusion(confusion: Confusion, name: str) -> str:
-    """A map of the shares in which each class (row) is taken for each other (column)."""
+    """A confusion map: the shares of each class (row) that are predicted as each class (column)."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     n = len(confusion.names)
@@ -253,12 +255,12 @@ def draw_confusion(confusion: Confusion, name: str) -> str:
     figure, (axis,) = start(1, width=side + 1.0, height=side)
     totals = confusion.counts.sum(axis=1, keepdims=True)
     shares = 100.0 * confusion.counts / np.maximum(totals, 1)
-    # From nothing to full colour, so that the page shows through where there is nothing, light or dark.
+    # From transparent to full colour, so that the page's background shows at zero, light or dark.
     colours = LinearSegmentedColormap.from_list("mistakes", [(0.0, 0.45, 0.7, 0.0), (0.0, 0.45, 0.7, 1.0)])
-    # Mistakes are a few per cent: on a straight scale only the diagonal would be seen.
+    # Mistakes are a few per cent: on a linear scale only the diagonal would be visible.
     picture = axis.imshow(shares, cmap=colours, norm=PowerNorm(0.45, 0.0, 100.0), interpolation="nearest")
     axis.grid(False)
-    axis.set_xlabel("taken for")
+    axis.set_xlabel("predicted as")
     axis.set_ylabel("true class")
     if labelled:
         names = [_shorten(text) for text in confusion.names]
@@ -269,14 +271,18 @@ def draw_confusion(confusion: Confusion, name: str) -> str:
         axis.set_xticks([])
         axis.set_yticks([])
     if n <= 12:
-        for true, taken in np.argwhere(confusion.counts > 0):
-            ink = "white" if shares[true, taken] > 35.0 else INK
-            text = str(confusion.counts[true, taken])
-            axis.text(taken, true, text, ha="center", va="center", fontsize=7.5, color=ink)
+        for true, predicted in np.argwhere(confusion.counts > 0):
+            ink = "white" if shares[true, predicted] > 35.0 else INK
+            text = str(confusion.counts[true, predicted])
+            axis.text(predicted, true, text, ha="center", va="center", fontsize=7.5, color=ink)
     bar = figure.colorbar(picture, ax=axis, fraction=0.045, pad=0.03, ticks=[0, 1, 5, 20, 50, 100])
     bar.set_label("% of the true class")
     bar.outline.set_visible(False)  # type: ignore[operator, unused-ignore]
-    return finish(figure, name, f"Confusion map of {confusion.dataset}, {n} classes. The text beside it says the most.")
+    return finish(
+        figure,
+        name,
+        f"Confusion map of {confusion.dataset}, {n} classes. The largest confusions are listed beside it.",
+    )
 
 
 def _shorten(name: str, length: int = 18) -> str:

@@ -10,11 +10,11 @@ from ddlcn.experiments.store import Row
 from ddlcn.report import contents as words
 from ddlcn.report.contents import Contents, Section, gather
 from ddlcn.report.contest import conclude
-from ddlcn.report.pictures import find_pictures, is_of_people
+from ddlcn.report.pictures import find_pictures
 from ddlcn.report.templating import render
 from ddlcn.report.writing import count, describe, show_difference, show_number
 
-# A table of times longer than this is folded away.
+# A table of times longer than this is collapsed.
 _LONG = 12
 
 
@@ -55,7 +55,9 @@ def _list_menu(contents: Contents) -> list[tuple[str, str]]:
 def _draw_glance(contents: Contents) -> str:
     from ddlcn.report.figures import draw_differences
 
-    return draw_differences([section.grid for section in contents.sections], "glance") if contents.counts.judged else ""
+    return (
+        draw_differences([section.grid for section in contents.sections], "glance") if contents.counts.published else ""
+    )
 
 
 def _section(number: int, section: Section) -> dict[str, Any]:
@@ -94,7 +96,6 @@ def _confusions(contents: Contents) -> list[dict[str, Any]]:
             "confusion": confusion,
             "figure": Markup(draw_confusion(confusion, f"confusion{i}")),
             "pictures": find_pictures(confusion),
-            "of_people": is_of_people(confusion.dataset),
         }
         for i, confusion in enumerate(contents.confusions, start=1)
     ]

@@ -1,6 +1,6 @@
-"""Example pictures of classes, as thumbnails inside the page; never of people.
+"""Example pictures of classes, as thumbnails in the page; never of people.
 
-Pictures are an extra: a data set that is not here, or cannot be read, has none, and the report is made all the same.
+Pictures are optional: a data set that is missing or unreadable has none, and the report is written without them.
 """
 
 from __future__ import annotations
@@ -12,52 +12,38 @@ from typing import Any
 
 import numpy as np
 
+from ddlcn.datasets.dataset import Dataset
 from ddlcn.report.classes import ClassScore, Confusion
 
 SIDE = 96
 _PER_CLASS = 3
 _CLASSES = 3
-# The face sets are refused by name too, and so are the classes of people inside sets of objects (Caltech has both).
-_FACE_SETS = ("yale", "ar_", "ar-", "face")
-_PEOPLE = ("face", "people", "person", "portrait")
 
 
 def find_pictures(confusion: Confusion) -> dict[int, list[str]]:
-    """Data addresses of JPEG thumbnails for the 3 best and 3 worst classes, by class; empty where there are none."""
-    if is_of_people(confusion.dataset):
-        return {}
+    """Data addresses of JPEG thumbnails of the 3 best and 3 worst classes, by class; empty if there are none.
+
+    Only of classes that the data set permits (`Dataset.may_show`).
+    """
     try:
         dataset = _load(confusion.dataset)
-        # A set that does not say is treated as if it did.
-        if getattr(dataset, "shows_people", True) or tuple(map(str, dataset.class_names)) != confusion.names:
+        if dataset.class_names != confusion.names:  # another edition of the data
             return {}
-        return _cut(dataset, [*confusion.best[:_CLASSES], *confusion.worst[:_CLASSES]])
-    except Exception:  # Whatever is wrong with the data, the numbers are still to be shown.
+        return _make_thumbnails(dataset, [*confusion.best[:_CLASSES], *confusion.worst[:_CLASSES]])
+    except Exception:  # Whatever is wrong with the data, the numbers are still shown.
         return {}
 
 
-def is_of_people(dataset: str) -> bool:
-    """Whether a data set is one of faces, by its name."""
-    name = dataset.lower()
-    return name == "ar" or name.startswith(_FACE_SETS)
+def _load(name: str) -> Dataset:
+    from ddlcn.datasets.registry import load_dataset
+
+    return load_dataset(name)
 
 
-def _load(name: str) -> Any:
-    from ddlcn import datasets
-
-    return datasets.load_dataset(name)  # type: ignore[attr-defined, unused-ignore]
-
-
-def _cut(dataset: Any, scores: Sequence[ClassScore]) -> dict[int, list[str]]:
-    labels = np.asarray(dataset.labels)
-    pictures = {}
-    for score in scores:
-        if any(word in score.name.lower() for word in _PEOPLE):
-            continue
-        own = score.index if labels.dtype.kind in "iu" else score.name
-        chosen = np.flatnonzero(labels == own)[:_PER_CLASS]
-        pictures[score.index] = [make_thumbnail(dataset.images[int(i)]) for i in chosen]
-    return pictures
+def _make_thumbnails(dataset: Dataset, scores: Sequence[ClassScore]) -> dict[int, list[str]]:
+    shown = [score.index for score in scores if dataset.may_show(score.index)]
+    members = {index: np.flatnonzero(dataset.labels == index)[:_PER_CLASS].tolist() for index in shown}
+    return {index: [make_thumbnail(dataset.images[i]) for i in members[index]] for index in shown}
 
 
 def make_thumbnail(image: Any) -> str:
@@ -79,7 +65,7 @@ def make_thumbnail(image: Any) -> str:
 
 
 def to_data_address(picture: Any) -> str:
-    """A PIL image as the data address of a JPEG, to stand inside a page."""
+    """A PIL image as the data address of a JPEG, to be embedded in a page."""
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()

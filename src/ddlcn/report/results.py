@@ -1,4 +1,4 @@
-"""Rows meet cells: what was run of each table and curve, and how it stands against the published number and the bar."""
+"""Rows in cells: what was run of each table and curve, compared with the published number and with our bar."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ddlcn.experiments.catalogue import Cell, Experiment, make_quick
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.report.writing import Spread, show_setting
+from ddlcn.report.writing import Spread, average, show_setting
 
-# A mean of floats may miss a published number by its last bits; that is no shortfall.
-_LAST_BITS = 1e-9
+# Rounding may leave a mean just below a published number; that is no shortfall.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CellResult:
     over_images: Spread | None = None
     over_classes: Spread | None = None
     notes: tuple[int, ...] = ()  # numbers of its footnotes
-    over_budget: bool = False  # a method that took too long to learn
+    over_budget: bool = False  # training exceeded the time limit
 
     @property
     def is_run(self) -> bool:
@@ -38,41 +38,41 @@ class CellResult:
     @property
     def fit_seconds(self) -> float | None:
         """Mean over seeds."""
-        return _mean([row.fit_seconds for row in self.rows])
+        return average([row.fit_seconds for row in self.rows])
 
     @property
     def ms_per_image(self) -> float | None:
         """Mean over seeds; the whole pipeline, one thread."""
-        seconds = _mean([row.seconds_per_image for row in self.rows])
+        seconds = average([row.seconds_per_image for row in self.rows])
         return None if seconds is None else 1000.0 * seconds
 
     @property
-    def judged(self) -> Spread | None:
-        """The accuracy that published number and bar are about."""
+    def accuracy(self) -> Spread | None:
+        """The accuracy that the published number and the bar refer to."""
         return self.over_classes if self.cell.over == "classes" else self.over_images
 
     @property
     def difference(self) -> float | None:
-        """Ours less published, in points."""
-        if self.judged is None or self.cell.published is None:
+        """Ours minus published, in points."""
+        if self.accuracy is None or self.cell.published is None:
             return None
-        return self.judged.mean - self.cell.published
+        return self.accuracy.mean - self.cell.published
 
     @property
     def verdict(self) -> str:
-        """ "reached", "close" (short by no more than one sd), "short", or "" where nothing can be said."""
-        return _judge(self.judged, self.cell.published)
+        """ "reached", "close" (short by no more than one sd), "short", or "" if a number is missing."""
+        return _compare(self.accuracy, self.cell.published)
 
     @property
     def bar_verdict(self) -> str:
-        """ "reached", "short" or "": a bar is a bar, so no sd helps."""
-        verdict = _judge(self.judged, self.cell.bar)
+        """ "reached", "short" or ""; a bar allows no sd."""
+        verdict = _compare(self.accuracy, self.cell.bar)
         return "short" if verdict == "close" else verdict
 
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment as it stands on the page."""
+    """An experiment as it is shown on the page."""
 
     experiment: Experiment
     row_names: tuple[str, ...]
@@ -88,16 +88,16 @@ class Grid:
 
     @property
     def has_others(self) -> bool:
-        """Whether other methods than DDLCN are in it, so that their times are of interest."""
+        """Whether it has other methods than DDLCN, so that times are shown."""
         return any(result.cell.settings.method != "DDLCN" for result in self.results)
 
 
 def choose_rows(rows: Sequence[Row]) -> tuple[list[Row], bool]:
-    """The rows to report, and whether they are only a quick look. A run that is there twice counts once."""
+    """The rows to report, and whether they are only a quick look. Duplicate runs count once."""
     if not rows:
         raise ValueError("there are no results to report: run `ddlcn reproduce NAME` first, or name another file")
     once = {(row.settings.make_key(row.seed)): row for row in reversed(rows)}
-    ordered = [once[key] for key in sorted(once)]
+    ordered = sorted(once.values(), key=Row.sort_key)
     full = [row for row in ordered if not row.settings.quick]
     return (full, False) if full else (ordered, True)
 
@@ -106,9 +106,9 @@ def choose_experiments(experiments: Sequence[Experiment], rows: Sequence[Row], q
     """Experiments that have a cell. For a quick look: their quick forms, and only those that were run."""
     chosen = [experiment for experiment in experiments if experiment.cells]
     if quick:
-        there = {row.settings for row in rows}
+        run = {row.settings for row in rows}
         forms = [e if all(cell.settings.quick for cell in e.cells) else make_quick(e) for e in chosen]
-        chosen = [form for form in forms if any(cell.settings in there for cell in form.cells)]
+        chosen = [form for form in forms if any(cell.settings in run for cell in form.cells)]
     if not chosen:
         raise ValueError("there is no table or figure to report: none of the experiments given has a cell with results")
     return chosen
@@ -123,7 +123,7 @@ def group_by_settings(rows: Iterable[Row]) -> dict[Settings, list[Row]]:
 
 
 def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid:
-    """Put every row into its cell."""
+    """Assign every row to its cell."""
     footnotes: list[str] = []
     slots: dict[tuple[str, str], list[CellResult]] = defaultdict(list)
     results, approximations = [], []
@@ -132,7 +132,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
         if cell.settings.measure == "approximation":
             approximations.append(CellResult(cell, tuple(row for row in rows if row.errors)))
             continue
-        late = any(row.accuracy is None and row.note.startswith("over budget") for row in rows)
+        over_budget = any(row.accuracy is None and row.note.startswith("over budget") for row in rows)
         rows = tuple(row for row in rows if row.accuracy is not None)
         notes = sorted({row.note for row in rows if row.note})
         footnotes += [note for note in notes if note not in footnotes]
@@ -140,9 +140,9 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
             cell,
             rows,
             _per_cent([row.accuracy for row in rows]),
-            _per_cent([row.mean_over_classes for row in rows]),
+            _per_cent([row.balanced_accuracy for row in rows]),
             tuple(footnotes.index(note) + 1 for note in notes),
-            late,
+            over_budget,
         )
         results.append(result)
         slots[_place(experiment, cell)].append(result)
@@ -159,13 +159,8 @@ def _place(experiment: Experiment, cell: Cell) -> tuple[str, str]:
         return cell.row, cell.column
     point = show_setting(getattr(cell.settings, experiment.x, None))
     dataset = cell.settings.dataset if len(experiment.dataset_names) > 1 else ""
-    own = cell.row if cell.row != point and len({other.row for other in experiment.cells}) > 1 else ""
-    return ", ".join(filter(None, (dataset, own if own != dataset else "", point))), cell.column
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    spread = Spread.of([value for value in values if value is not None])
-    return None if spread is None else spread.mean
+    row = cell.row if cell.row != point and len({other.row for other in experiment.cells}) > 1 else ""
+    return ", ".join(filter(None, (dataset, row if row != dataset else "", point))), cell.column
 
 
 def _per_cent(values: Iterable[float | None]) -> Spread | None:
@@ -173,9 +168,9 @@ def _per_cent(values: Iterable[float | None]) -> Spread | None:
     return None if spread is None else spread.scaled(100.0)
 
 
-def _judge(ours: Spread | None, goal: float | None) -> str:
+def _compare(ours: Spread | None, goal: float | None) -> str:
     if ours is None or goal is None:
         return ""
-    if ours.mean >= goal - _LAST_BITS:
+    if ours.mean >= goal - _ROUNDING:
         return "reached"
     return "close" if ours.sd is not None and goal - ours.mean <= ours.sd else "short"

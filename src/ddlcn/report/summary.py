@@ -1,4 +1,4 @@
-"""The report as markdown: the same numbers, compact, without pictures. It is generated, never typed."""
+"""The report as markdown: the same numbers, compact, without pictures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render_summary(rows: Sequence[Row], experiments: Sequence[Experiment]) -> st
         contents.summary,
         "",
         "Accuracy in per cent over all test images, mean ± standard deviation over seeds; in brackets the mean over "
-        "classes. The rule says where dictionary images come from: clean, the training images only; published, all "
+        "classes. The rule is the source of the dictionary images: clean, the training images only; published, all "
         "images of a class, test images included.",
         "",
     ]
@@ -99,7 +99,7 @@ def _contest(panel: Panel) -> list[str]:
         shown = []
         for n in panel.counts:
             result = standing.points.get(n)
-            spread = None if result is None else result.judged
+            spread = None if result is None else result.accuracy
             text = "–" if result is None else result.state
             if spread is not None:
                 text = f"{spread.mean:.1f}" + (f" ± {spread.half:.1f}" if spread.n > 1 else "")
@@ -118,7 +118,7 @@ def _cell(result: CellResult) -> tuple[str, ...]:
         if result.over_classes is not None:
             ours += f" ({result.over_classes.show()})"
         ours += "".join(f" [{number}]" for number in result.notes)
-    published = "no published figure at hand" if cell.published is None else f"{cell.published:.2f}"
+    published = "no published figure available" if cell.published is None else f"{cell.published:.2f}"
     difference = "" if result.difference is None else show_difference(result.difference)
     if result.verdict == "close":
         difference += " (within one sd)"
@@ -136,7 +136,7 @@ def _costs(result: CellResult) -> tuple[str, str]:
 def _paired(comparison: Comparison) -> tuple[str, str, str, str]:
     paired = comparison.paired
     if paired is None:
-        return "–", "–", "–", "no seed that both have run"
+        return "–", "–", "–", "no seed in common"
     return paired.a.show(), paired.b.show(), show_difference(paired.difference.mean), paired.verdict
 
 
@@ -204,7 +204,7 @@ def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _safe(text: str) -> str:
-    """Names come from folders: whatever is in them must stay text, and inside its table cell."""
+    """Escape text: names come from folders, and must not break the table or the markdown."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for mark in ("\\", "|", "`", "*", "_", "["):
         escaped = escaped.replace(mark, f"\\{mark}")

@@ -1,6 +1,6 @@
-"""How a figure becomes SVG text that can stand inside an HTML page.
+"""Figures as SVG text to embed in an HTML page.
 
-Ink is the page's own text colour, so a figure is right on a light and on a dark page. Equal figures give equal bytes.
+Ink is the page's text colour, so a figure fits a light and a dark page. Equal figures give equal bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Stand-ins that become CSS when the figure is written: matplotlib wants colours that it knows.
+# Placeholders that become CSS when the figure is written: matplotlib accepts only its own colours.
 INK, FAINT = "#123456", "#654321"
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -51,14 +51,14 @@ _P = ParamSpec("_P")
 
 
 def in_style(draw: Callable[_P, str]) -> Callable[_P, str]:
-    """Run a drawing function with our style, whatever the user has set up; theirs comes back after it."""
+    """Decorator: run a drawing function with our style; the user's is restored afterwards."""
 
     @functools.wraps(draw)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> str:
         import matplotlib as mpl
 
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
-            # The reader's browser chooses the font: what ours lacks does not matter.
+            # The browser chooses the font: glyphs that ours lacks do not matter.
             warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
             return draw(*args, **kwargs)
 
@@ -66,7 +66,7 @@ def in_style(draw: Callable[_P, str]) -> Callable[_P, str]:
 
 
 def start(n: int, width: float, height: float, n_columns: int | None = None) -> tuple[Figure, list[Axes]]:
-    """A figure of n panels, so many side by side (None: all)."""
+    """A figure of n panels in `n_columns` columns (None: one row)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -75,7 +75,7 @@ def start(n: int, width: float, height: float, n_columns: int | None = None) -> 
 
 
 def finish(figure: Figure, name: str, label: str) -> str:
-    """As SVG text, with ids that no other figure of the page has, and colours and fonts of the page."""
+    """The figure as SVG text, with ids that are unique on the page, and colours and fonts of the page."""
     import matplotlib as mpl
 
     stream = io.StringIO()

@@ -1,21 +1,21 @@
-"""HTML from templates: one environment for all pages, so that they escape, fail and look alike."""
+"""HTML from templates: one environment for all pages, so that they escape and look alike."""
 
 from __future__ import annotations
 
 from importlib import resources
 from typing import Any
 
-# Where the frame and the style of every page lie.
+# The package with the base template and the style of every page.
 COMMON = "ddlcn.report"
 
 
 def render(package: str, template: str, **values: Any) -> str:
-    """A page from a template in a package's `templates` folder, with the common style inside; everything is escaped.
+    """Render a template of a package's `templates` folder with the common style; all values are escaped.
 
     Raises
     ------
     ImportError
-        If jinja2 is missing; the message says how to get it.
+        If jinja2 is missing; the message explains how to install it.
     """
     try:
         import jinja2
@@ -30,6 +30,6 @@ def render(package: str, template: str, **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    # Ours, and CSS is not HTML: nothing to escape.
+    # Our own CSS: nothing to escape.
     style = Markup(resources.files(COMMON).joinpath("templates", "style.css").read_text(encoding="utf-8"))
     return environment.get_template(template).render(style=style, **values)

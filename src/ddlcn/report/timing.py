@@ -1,4 +1,4 @@
-"""What the runs cost, and where and when they were made."""
+"""Times and memory of the runs, and where and when they were made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.report.writing import describe, natural_key
+from ddlcn.report.writing import average, describe, natural_key
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def list_times(groups: dict[Settings, list[Row]]) -> dict[str, list[TimeLine]]:
                 settings.dataset,
                 describe(settings),
                 len(rows),
-                _mean([row.seconds_per_image for row in rows], 1000.0),
-                _mean([row.seconds_to_classify for row in rows], 1000.0),
-                _mean([row.fit_seconds for row in rows]),
-                _mean([row.peak_memory_mb for row in rows]),
+                average([row.seconds_per_image for row in rows], 1000.0),
+                average([row.seconds_to_classify for row in rows], 1000.0),
+                average([row.fit_seconds for row in rows]),
+                average([row.peak_memory_mb for row in rows]),
                 max(row.finished for row in rows),
             )
         )
@@ -87,15 +87,10 @@ def list_origins(rows: Sequence[Row]) -> list[Origin]:
 
 
 def list_data(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Which data the runs saw: (data set, identity)."""
+    """The data that the runs used: (data set, identity)."""
     return sorted({(row.settings.dataset, row.data) for row in rows if row.data})
 
 
-def _mean(values: list[float | None], factor: float = 1.0) -> float | None:
-    there = [value for value in values if value is not None]
-    return factor * sum(there) / len(there) if there else None
-
-
 def _median(values: list[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return median(there) if there else None
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

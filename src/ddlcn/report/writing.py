@@ -1,17 +1,16 @@
-"""How numbers, settings and files are written: one place, so that page and summary agree to the last digit."""
+"""How numbers and settings are written: one place, so that page and summary agree to the last digit."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 
-from ddlcn._intervals import half_interval
 from ddlcn.experiments.settings import Settings
+from ddlcn.utils.statistics import half_interval
 
-# What `describe` says in the paper's notation; every other setting is named only where it is not the default.
+# Settings that `describe` writes in the paper's notation; every other is named only if it is not the default.
 _IN_NOTATION = ("dataset", "train_per_class", "dictionary_images", "atoms_per_class", "n_layers", "rule", "quick")
 _PLAIN_NAMES = {
     "n_neighbors": "k",
@@ -27,7 +26,7 @@ _PLAIN_NAMES = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation over seeds; `sd` is None where one number has none."""
+    """Mean and standard deviation over seeds; `sd` is None for a single number."""
 
     mean: float
     sd: float | None
@@ -55,8 +54,14 @@ class Spread:
         return text if self.sd is None else f"{text} ± {self.sd:.{digits}f}"
 
 
+def average(values: Iterable[float | None], factor: float = 1.0) -> float | None:
+    """`factor` times the mean of the values that are not None; None if there are none."""
+    known = [value for value in values if value is not None]
+    return factor * sum(known) / len(known) if known else None
+
+
 def show_difference(points: float, digits: int = 2) -> str:
-    """With its sign; a shortfall too small for the digits keeps enough of them to be seen."""
+    """A signed difference; a tiny one gets more digits, so that it is not shown as zero."""
     if points == 0:
         return f"{0:.{digits}f}"
     while abs(points) < 0.5 * 10.0**-digits and digits < 4:
@@ -85,7 +90,7 @@ def count(n: int, one: str, many: str = "") -> str:
 
 
 def describe(settings: Settings, leave_out: tuple[str, ...] = ()) -> str:
-    """Settings in the paper's notation, (p-q), and whatever differs from the defaults; the data set is not named."""
+    """Settings in the paper's notation, (p-q), and those that differ from the defaults; without the data set."""
     if settings.method != "DDLCN":
         return ", ".join([settings.describe_method(), f"{settings.train_per_class or 'all'} per class"])
     p = "A" if settings.dictionary_images is None else str(settings.dictionary_images)
@@ -105,7 +110,7 @@ def describe(settings: Settings, leave_out: tuple[str, ...] = ()) -> str:
 
 
 def show_setting(value: object) -> str:
-    """One setting's value; None means all there is."""
+    """One setting's value; None means all."""
     if value is None:
         return "all"
     if isinstance(value, tuple):
@@ -114,15 +119,6 @@ def show_setting(value: object) -> str:
 
 
 def natural_key(label: str) -> list[tuple[int, int, str]]:
-    """To sort by, so that 5 comes before 15, and all of something ("A") after any number of it."""
+    """Sort key with 5 before 15, and "A" (all) after any number."""
     words = "".join(letter if letter.isalnum() else " " for letter in label).split()
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
-
-
-def replace_file(path: str | os.PathLike[str], text: str) -> None:
-    """Write a whole file or leave the old one: a reader never sees half a page."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new = target.with_name(f"{target.name}.new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, target)

@@ -1,18 +1,29 @@
-"""Image features in, the weights of a linear SVM out (DESIGN 2, "Classifier")."""
+"""Image features in, the weights of a linear SVM and probabilities out (docs/method.md, "Classifier")."""
 
+from ddlcn.svm.calibration import Calibration, Calibrator
+from ddlcn.svm.decisions import decide_by_dual, pick_class, to_logits
+from ddlcn.svm.feature_rows import BYTES_PER_NONZERO, FeatureRows, KeptFeatures
 from ddlcn.svm.gram import gram_matrix, stream_gram
-from ddlcn.svm.linear import LinearSVM, SVMSettings, fit_dual, fit_pairs, fit_svm
+from ddlcn.svm.linear import LinearSVM, SVMConfig, fit_dual, fit_pairs, fit_svm
 from ddlcn.svm.route import Training, prefer_gram, train
 
 __all__ = [
+    "BYTES_PER_NONZERO",
+    "Calibration",
+    "Calibrator",
+    "FeatureRows",
+    "KeptFeatures",
     "LinearSVM",
-    "SVMSettings",
+    "SVMConfig",
     "Training",
+    "decide_by_dual",
     "fit_dual",
     "fit_pairs",
     "fit_svm",
     "gram_matrix",
+    "pick_class",
     "prefer_gram",
     "stream_gram",
+    "to_logits",
     "train",
 ]

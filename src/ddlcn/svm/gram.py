@@ -15,7 +15,7 @@ COLUMNS = 2048
 
 
 def gram_matrix(features: Any) -> NDArray[np.float64]:
-    """All inner products of the rows of a csr_array (n, columns): (n, n), float64."""
+    """All inner products of the rows of a csr_array or csc_array (n, columns): (n, n), float64."""
     by_column = features.tocsc()
     return _multiply(by_column, by_column)
 
@@ -42,6 +42,20 @@ def stream_gram(take: Callable[[slice], Any], n: int, n_block: int) -> NDArray[n
             gram[rows, others] = _multiply(here, take(others).tocsc())
             gram[others, rows] = gram[rows, others].T
     return gram
+
+
+def weights_from_dual(features: Any, dual: Array) -> NDArray[np.float32]:
+    """The SVM's weights (rows, columns) = dual^T features, from features (n, columns) and dual (n, rows).
+
+    In single precision, as the features are: the weights of a model must not depend on the route to them.
+    """
+    weights = np.zeros((dual.shape[1], features.shape[1]), np.float32)
+    by_column, single = features.tocsc(), np.ascontiguousarray(dual.T, np.float32)
+    for start in range(0, features.shape[1], COLUMNS):
+        block = by_column[:, start : start + COLUMNS]
+        if block.nnz:
+            weights[:, start : start + COLUMNS] = single @ block.toarray()
+    return weights
 
 
 def _multiply(a: Any, b: Any) -> NDArray[np.float64]:

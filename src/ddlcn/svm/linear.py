@@ -1,4 +1,4 @@
-"""Image features in, the weights of a linear SVM out (DESIGN 2, "Classifier").
+"""Image features in, the weights of a linear SVM out (docs/method.md, "Classifier").
 
 One class against the rest, squared hinge, L2 penalty, the intercept penalised as one more weight (liblinear's model):
 
@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ddlcn._threads import map_threads
+from ddlcn.svm.gram import weights_from_dual
+from ddlcn.utils.threads import map_threads
 
 Array = NDArray[Any]
 
@@ -31,7 +32,7 @@ DENSE_SHARE, DENSE_ROWS = 0.05, 16
 
 
 @dataclass(frozen=True)
-class SVMSettings:
+class SVMConfig:
     """Which SVM: everything but the images."""
 
     n_classes: int
@@ -88,7 +89,7 @@ def fit_svm(
     features: Any,
     gram: Array | None,
     y: NDArray[np.intp],
-    settings: SVMSettings,
+    config: SVMConfig,
     n_jobs: int | None,
 ) -> LinearSVM:
     """Fit the SVM by the route that suits the size.
@@ -100,14 +101,14 @@ def fit_svm(
         Their inner products, to go by the Gram matrix; None to go by liblinear.
     y : ndarray (n,)
         Class indices 0 .. n_classes - 1.
-    settings : SVMSettings
+    config : SVMConfig
     """
-    n_classes, C, weights = settings.n_classes, settings.C, settings.weights
-    if settings.kind == "libsvm":
+    n_classes, C, weights = config.n_classes, config.C, config.weights
+    if config.kind == "libsvm":
         return _fit_libsvm(features, y, n_classes, C, weights)
     if gram is not None:
         dual = fit_dual(gram, y, n_classes, C, weights, n_jobs)
-        return LinearSVM((features.T @ dual).T, dual.sum(axis=0), False, n_classes)
+        return LinearSVM(weights_from_dual(features, dual), dual.sum(axis=0), False, n_classes)
     return _fit_liblinear(features, y, n_classes, C, weights, n_jobs)
 
 

@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn.svm.gram import gram_matrix, stream_gram
-from ddlcn.svm.linear import LinearSVM, SVMSettings, fit_dual, fit_svm
+from ddlcn.svm.feature_rows import BYTES_PER_NONZERO, FeatureRows
+from ddlcn.svm.gram import gram_matrix, stream_gram, weights_from_dual
+from ddlcn.svm.linear import LinearSVM, SVMConfig, fit_dual, fit_svm
 
 Array = NDArray[Any]
 
 # The Gram route holds three n x n matrices: 600 MB at 5,000 images.
 MAX_GRAM_IMAGES = 5000
-
-
-def _count_memory() -> int:
-    """Bytes of memory that the machine has; 0 where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0
-
-
 # Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, and an image
-# is coded several times. A sixth of the memory, since the Gram matrix takes a copy by columns.
-HELD_BYTES = max(2_000_000_000, _count_memory() // 6)
+# is coded several times. The same on every machine, so that a model does not depend on how much memory there is.
+HELD_BYTES = 2_000_000_000
 BLOCK_BYTES = 500_000_000
-BYTES_PER_NONZERO = 8
-
-
-class FeatureRows(Protocol):
-    """Features of n images, computed when asked for."""
-
-    @property
-    def n_images(self) -> int: ...
-
-    @property
-    def n_columns(self) -> int: ...
-
-    def take(self, rows: slice) -> Any:
-        """The features of some images: csr_array (rows, n_columns)."""
-
-    def estimate_nonzeros(self) -> int:
-        """About how many nonzeros all images have together."""
 
 
 @dataclass(frozen=True)
 class Training:
     """A fitted SVM, and what it was fitted on: the features or their inner products, whichever there are."""
 
-    machine: LinearSVM
+    svm: LinearSVM
     features: Any  # csr_array (n, columns) or None
     gram: Array | None  # (n, n)
 
 
-def train(source: FeatureRows, y: NDArray[np.intp], settings: SVMSettings, n_jobs: int | None) -> Training:
+def train(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:
     """Fit the SVM to images whose features can be had from `source`, by the route that suits their size.
 
     Parameters
@@ -66,35 +39,39 @@ def train(source: FeatureRows, y: NDArray[np.intp], settings: SVMSettings, n_job
     source : FeatureRows
     y : ndarray (n,)
         Class indices.
-    settings : SVMSettings
+    config : SVMConfig
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
     """
     n = source.n_images
-    if settings.kind == "liblinear" and n <= MAX_GRAM_IMAGES:
-        n_bytes = BYTES_PER_NONZERO * source.estimate_nonzeros()
-        if n_bytes > HELD_BYTES:
-            n_block = max(1, min(n, BLOCK_BYTES * n // n_bytes))
-            return _train_streamed(source, y, settings, n_block, n_jobs)
-    features = source.take(slice(0, n))
-    by_gram = settings.kind == "liblinear" and prefer_gram(n, features.nnz, settings.n_classes)
-    gram = gram_matrix(features) if by_gram else None
-    return Training(fit_svm(features, gram, y, settings, n_jobs), features, gram)
+    may_stream = config.kind == "liblinear" and n <= MAX_GRAM_IMAGES
+    features = source.take_all(HELD_BYTES if may_stream else None)
+    if features is None:
+        return _train_streamed(source, y, config, n_jobs)
+    by_gram = config.kind == "liblinear" and prefer_gram(n, features.nnz, config.n_classes)
+    if not by_gram:
+        return Training(fit_svm(features, None, y, config, n_jobs), features, None)
+    columns = features.tocsc()  # both steps of the Gram route go through blocks of columns
+    gram = gram_matrix(columns)
+    return Training(fit_svm(columns, gram, y, config, n_jobs), features, gram)
 
 
-def _train_streamed(
-    source: FeatureRows, y: NDArray[np.intp], settings: SVMSettings, n_block: int, n_jobs: int | None
-) -> Training:
-    n, n_classes = source.n_images, settings.n_classes
+def _train_streamed(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:
+    n = source.n_images
+    n_first = min(n, 16)
+    n_bytes = BYTES_PER_NONZERO * max(1, source.take(slice(0, n_first)).nnz) // n_first
+    n_block = max(1, min(n, BLOCK_BYTES // n_bytes))
     gram = stream_gram(source.take, n, n_block)
-    dual = fit_dual(gram, y, n_classes, settings.C, settings.weights, n_jobs).astype(np.float32)
-    weights = np.zeros((source.n_columns, dual.shape[1]), np.float32)
+    dual = fit_dual(gram, y, config.n_classes, config.C, config.weights, n_jobs)
+    weights = np.zeros((dual.shape[1], source.n_columns), np.float32)
     for start in range(0, n, n_block):
         rows = slice(start, min(start + n_block, n))
-        weights += source.take(rows).T @ dual[rows]
-    return Training(LinearSVM(weights.T, dual.sum(axis=0, dtype=np.float64), False, n_classes), None, gram)
+        weights += weights_from_dual(source.take(rows), dual[rows])
+    return Training(LinearSVM(weights, dual.sum(axis=0), False, config.n_classes), None, gram)
 
 
 def prefer_gram(n: int, n_nonzeros: int, n_classes: int) -> bool:
-    """Whether the Gram route is the quicker one for n images with so many nonzeros in all.
+    """Whether the Gram route is the quicker one for n images with this many nonzeros in all.
 
     Its time grows with n^3, the inverse being shared among the classes; that of liblinear with the number of nonzeros,
     class by class. Measured: MNIST, 10 classes, 130 nonzeros an image, 1,000 images 0.5 s by the Gram matrix and 0.15 s

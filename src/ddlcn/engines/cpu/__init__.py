@@ -1,22 +1,23 @@
-"""The kernels for processors, compiled by numba on first use."""
+"""The CPU kernels, compiled by numba on first use."""
 
-from ddlcn.engines.cpu.everywhere import N_GROW, code_all
+from ddlcn.engines.cpu.first_order import sum_first_order
+from ddlcn.engines.cpu.full_dictionary import N_EXPAND, code_all
 from ddlcn.engines.cpu.locality import code_nearest, measure_distances, pack_codes
 from ddlcn.engines.cpu.nearest import count_lanes
 from ddlcn.engines.cpu.pooling import pool_codes
-from ddlcn.engines.cpu.residual import append_codes, reduce_residuals, take_residuals
-from ddlcn.engines.cpu.tangents import sum_tangents
+from ddlcn.engines.cpu.residual import append_codes, compute_residuals, project_residuals, reduce_residuals
 
 __all__ = [
-    "N_GROW",
+    "N_EXPAND",
     "append_codes",
     "code_all",
     "code_nearest",
+    "compute_residuals",
     "count_lanes",
     "measure_distances",
     "pack_codes",
     "pool_codes",
+    "project_residuals",
     "reduce_residuals",
-    "sum_tangents",
-    "take_residuals",
+    "sum_first_order",
 ]

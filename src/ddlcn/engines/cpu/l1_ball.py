@@ -1,15 +1,15 @@
 """Codes in the l1 ball, exact, in a compiled kernel.
 
-In come the Gram matrix G = V V^T of the atoms and the products H = X V^T of a batch of descriptors; out go,
-as CSR, argmin_a 1/2 ||x - a V||^2 subject to ||a||_1 <= radius (DESIGN section 2, "Layer 1 dictionary").
+In: the Gram matrix G = V V^T of the atoms and the products H = X V^T of a batch of descriptors. Out, as CSR:
+argmin_a 1/2 ||x - a V||^2 subject to ||a||_1 <= radius (docs/method.md, "Layer 1 dictionary").
 
-The solver walks the lasso path. With c = h - a G, the solution for a multiplier lambda has c_j = lambda
+The solver follows the lasso path (homotopy). With c = h - a G, the solution for a multiplier lambda has c_j = lambda
 sign(a_j) on its support S and |c_j| <= lambda elsewhere. It starts at a = 0, lambda = max |h|, and moves
 along a_S += step * w, w = inv(G_SS) sign_S, which lowers lambda by `step` and keeps all |c_S| equal, until
 the first of: an atom outside S reaches |c_j| = lambda (it enters), a coefficient reaches 0 (it leaves),
-||a||_1 reaches the radius or lambda reaches 0 (done). Every point of the walk is feasible, and its objective is at most
+||a||_1 reaches the radius or lambda reaches 0 (done). Every point of the path is feasible, and its objective is at most
 lambda * radius above the minimum (the duality gap is lambda (radius - ||a||_1)), so stopping early is always safe: the
-walk also ends where that is no more than `enough`.
+path also ends where that is at most `gap_tol`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn.engines.compile import called, inlined, kernel
+from ddlcn.engines.cpu.gram_inverse import add_atom, drop_atom
 
 Floats = NDArray[Any]
 
@@ -29,16 +30,12 @@ _BLOCK = 32
 
 _FREE = 0  # may enter the support
 _ACTIVE = 1  # is in the support
-_BARRED = 2  # depends on the support (a duplicate, say): must wait until an atom leaves it
+_BARRED = 2  # depends on the support (a duplicate, for example): may enter only after an atom has left it
 
-# An atom whose squared distance from the span of the support is below this part of its squared norm (or below
-# the rounding of G) counts as dependent. Smaller, and the inverse in float64 loses most of its digits.
-_DEPENDENT = 1e-11
-
-_NOTHING = 1e-30  # a largest |h| below this is a zero descriptor
-# Where exact ties (descriptors and atoms of small integers, say) lead the walk astray, it is repeated with h
-# changed by at most this part of its largest entry: above float32's rounding, below any use of the codes.
-_NUDGE = 5e-5
+_TINY = 1e-30  # a largest |h| below this is a zero descriptor
+# Where exact ties (as with descriptors and atoms of small integers) lead to a wrong path, it is repeated with h
+# perturbed by at most this part of its largest entry: above float32's rounding, too small to matter for the codes.
+_PERTURBATION = 5e-5
 
 
 def code_tolerance(dtype: np.dtype[Any]) -> float:
@@ -56,53 +53,6 @@ def _any_outside(c: Floats, u: Floats, length: float, tube: float) -> bool:
 
 
 @inlined
-def _drop(inverse: Floats, size: int, k: int) -> None:
-    """Remove item k of `size` from the inverse of a Gram matrix, in place; the last item takes its place."""
-    last = size - 1
-    if k != last:
-        for q in range(size):
-            inverse[k, q], inverse[last, q] = inverse[last, q], inverse[k, q]
-        for p in range(size):
-            inverse[p, k], inverse[p, last] = inverse[p, last], inverse[p, k]
-    pivot = inverse[last, last]
-    for p in range(last):
-        factor = inverse[p, last] / pivot
-        for q in range(last):
-            inverse[p, q] -= factor * inverse[last, q]
-
-
-@inlined
-def _add(G: Floats, support: Any, inverse: Floats, size: int, j: int, tol: float, b: Floats, rest: Floats) -> bool:
-    """Add atom j to the inverse of G on the support, in place; False if it depends on the support."""
-    pivot = float(G[j, j])
-    for p in range(size):
-        b[p], rest[p] = 0.0, G[j, support[p]]
-    for attempt in range(3):
-        if attempt > 0:  # nearly dependent: the inverse, updated many times, may be too inexact to tell
-            if pivot > 1e-3 * G[j, j]:
-                break
-            for p in range(size):
-                rest[p] = G[j, support[p]]
-                for q in range(size):
-                    rest[p] -= G[support[p], support[q]] * b[q]
-        pivot = float(G[j, j])
-        for p in range(size):
-            for q in range(size):
-                b[p] += inverse[p, q] * rest[q]
-            pivot -= b[p] * G[j, support[p]]
-    if pivot <= max(tol, _DEPENDENT) * G[j, j]:
-        return False
-    for p in range(size):
-        scaled = b[p] / pivot
-        for q in range(size):
-            inverse[p, q] += scaled * b[q]
-        inverse[p, size] = -scaled
-        inverse[size, p] = -scaled
-    inverse[size, size] = 1.0 / pivot
-    return True
-
-
-@inlined
 def _largest(h: Floats) -> float:
     """max |h|."""
     largest: float = h.dtype.type(0)
@@ -115,7 +65,7 @@ def _largest(h: Floats) -> float:
 def _polish(
     h: Floats, support: Any, signs: Floats, inverse: Floats, size: int, radius: float, a: Floats, b: Floats
 ) -> float:
-    """Solve exactly on the final support (the walk adds up roundings); -1 if a sign breaks, else lambda."""
+    """Solve exactly on the final support (the path accumulates rounding); -1 if a sign changes, else lambda."""
     along, rate = 0.0, 0.0
     for p in range(size):
         free, w = 0.0, 0.0
@@ -137,22 +87,21 @@ def _polish(
 
 
 @called
-def _walk(
+def _follow_path(
     G: Floats,
     c: Floats,
     radius: float,
     tol: float,
-    enough: float,
+    gap_tol: float,
     state: Any,
     support: Any,
     solution: Any,
     scratch: Any,
 ) -> tuple[int, float, bool, bool]:
-    """Walk the path from a = 0 with c = h, which it overwrites; fills the support and (signs, a, inverse).
+    """Follow the path from a = 0 with c = h, which is overwritten; fills the support and (signs, a, inverse).
 
-    Returns the size of the support, lambda, whether the end was reached (or the objective is within `enough` of its
-    minimum), and whether a step had no length: then several things happened at once, and may have been taken in a
-    wrong order.
+    Returns the size of the support, lambda, whether the end was reached (or the objective is within `gap_tol` of its
+    minimum), and whether a step had length zero: then several events coincided, possibly taken in a wrong order.
     """
     n_atoms, width, real = c.size, support.size, c.dtype.type
     signs, a, inverse = solution
@@ -167,19 +116,19 @@ def _walk(
     size, multiplier, norm, enters = 0, float(top), 0.0, first
     slack = tol * multiplier
     barred, tied = False, False
-    done = multiplier <= max(_NOTHING, enough / radius)
-    for _ in range(8 * (width + n_atoms) + 32):  # descriptors take about as many as the support has atoms
+    done = multiplier <= max(_TINY, gap_tol / radius)
+    for _ in range(8 * (width + n_atoms) + 32):  # usually about as many steps as the support has atoms
         if done:
             break
         if enters >= 0:
-            if size < width and _add(G, support, inverse, size, enters, tol, b, w):
+            if size < width and add_atom(G, support, inverse, size, enters, tol, b, w):
                 support[size], a[size] = enters, 0.0
                 signs[size] = 1.0 if c[enters] > 0 else -1.0
                 state[enters] = _ACTIVE
                 size += 1
             else:
                 state[enters], barred = _BARRED, True
-                if size == 0:  # the atom is too short to have a norm: the code is 0
+                if size == 0:  # the atom's norm is zero in floating point: the code is 0
                     done = True
                     break
             enters = -1
@@ -221,20 +170,20 @@ def _walk(
             a[p] += step * w[p]
             norm += signs[p] * a[p]
         multiplier -= step
-        done |= multiplier * radius <= enough
+        done |= multiplier * radius <= gap_tol
         if done:
             break
         tied |= step <= slack
         for j in range(n_atoms):
             c[j] -= real(step) * u[j]
         if leaves >= 0:
-            if barred:  # what depended on the old support may be independent of the new one
+            if barred:  # atoms that depended on the old support may be independent of the new one
                 for j in range(n_atoms):
                     if state[j] == _BARRED:
                         state[j] = _FREE
                 barred = False
-            state[support[leaves]] = _FREE  # it moves inward now, and may come back on the other side
-            _drop(inverse, size, leaves)
+            state[support[leaves]] = _FREE  # its correlation decreases now; it may return with the other sign
+            drop_atom(inverse, size, leaves)
             size -= 1
             support[leaves], signs[leaves], a[leaves] = support[size], signs[size], a[size]
             done = size == 0
@@ -247,13 +196,37 @@ def _walk(
 
 @called
 def _holds(G: Floats, h: Floats, support: Any, a: Floats, size: int, multiplier: float, c: Floats) -> bool:
-    """Whether |h - a G| <= multiplier up to what a nudge may leave; c is overwritten."""
+    """Whether |h - a G| <= multiplier up to the perturbation; c is overwritten."""
     c[:] = h
     for p in range(size):
         row = G[support[p]]
         for j in range(h.size):
             c[j] -= a[p] * row[j]
-    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _NUDGE * _largest(h)))
+    return not _any_outside(c, c, c.dtype.type(0), c.dtype.type(multiplier + _PERTURBATION * _largest(h)))
+
+
+@called
+def _code_single(
+    G: Floats, H: Floats, radius: float, smallest: float, indptr: Any, indices: Any, values: Any, explained: Any
+) -> None:
+    """`code_l1_ball` with a single atom: the least squares coefficient, cut at the radius.
+
+    In the order of operations of `_polish`, so that a path of one step would give the same bits.
+    """
+    filled = 0
+    dependent = float(G[0, 0]) <= 0.0
+    inverse = 0.0 if dependent else 1.0 / float(G[0, 0])
+    for i in range(H.shape[0]):
+        h = float(H[i, 0])
+        explained[i] = 0.0
+        if abs(h) > smallest and not dependent:
+            sign = 1.0 if h > 0.0 else -1.0
+            multiplier = max((sign * (inverse * h) - radius) / (sign * inverse * sign), 0.0)
+            a = inverse * h - multiplier * inverse * sign
+            indices[filled], values[filled] = 0, a
+            filled += 1
+            explained[i] = 0.5 * (a * h + abs(a) * multiplier)
+        indptr[i + 1] = filled
 
 
 @kernel
@@ -262,7 +235,7 @@ def code_l1_ball(
     H: Floats,
     radius: float,
     tol: float,
-    enough: float,
+    gap_tol: float,
     indptr: Any,
     indices: Any,
     values: Any,
@@ -278,8 +251,8 @@ def code_l1_ball(
         X V^T, of G's dtype.
     radius, tol : float
         Radius of the l1 ball (> 0); see `code_tolerance`.
-    enough : float
-        How far above its minimum the objective may end; 0 for the exact minimum.
+    gap_tol : float
+        Bound on the objective's distance from its minimum; 0 for the exact minimum.
     indptr, indices, values : ndarrays (n + 1,) of int64, (n * width,) of int32, (n * width,) of float64, out
         width = min(atoms, m): a support never has more atoms than there are dimensions.
     explained : ndarray (n,) of float64, out
@@ -288,9 +261,13 @@ def code_l1_ball(
     Returns
     -------
     n_unfinished : int
-        Descriptors whose walk hit the cap on steps: feasible, not optimal.
+        Descriptors whose path hit the bound on steps: feasible, not optimal.
     """
     n, n_atoms = H.shape
+    if n_atoms == 1:
+        indptr[0] = 0
+        _code_single(G, H, radius, max(_TINY, gap_tol / radius), indptr, indices, values, explained)
+        return 0
     width = indices.size // n
     c, u = np.empty(n_atoms, H.dtype), np.empty(n_atoms, H.dtype)
     state = np.zeros(n_atoms, np.uint8)
@@ -305,15 +282,15 @@ def code_l1_ball(
         size, multiplier, done = 0, 0.0, False
         for attempt in range(2):
             c[:] = h
-            if attempt == 1:  # exact ties were taken in a wrong order: a nudge gives them an order
+            if attempt == 1:  # exact ties were taken in a wrong order: a perturbation breaks them
                 largest = _largest(h)
                 for j in range(n_atoms):
-                    c[j] += h.dtype.type(_NUDGE * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
-            size, multiplier, done, tied = _walk(G, c, radius, tol, enough, state, support, solution, scratch)
+                    c[j] += h.dtype.type(_PERTURBATION * largest * (((j + 1) * 0.6180339887498949) % 1.0 - 0.5))
+            size, multiplier, done, tied = _follow_path(G, c, radius, tol, gap_tol, state, support, solution, scratch)
             if done and size > 0:
                 polished = _polish(h, support, signs, inverse, size, radius, a, b)
                 multiplier = polished if polished >= 0.0 else multiplier
-            if done and not (tied and not _holds(G, h, support, a, size, max(multiplier, enough / radius), c)):
+            if done and not (tied and not _holds(G, h, support, a, size, max(multiplier, gap_tol / radius), c)):
                 break
         unfinished += not done
         total = 0.0
@@ -325,3 +302,32 @@ def code_l1_ball(
         explained[i] = 0.5 * total
         indptr[i + 1] = filled
     return unfinished
+
+
+@kernel
+def code_batch(
+    G: Floats, H: Floats, energies: Floats, width: int, radius: float, tol: float, gap_tol: float
+) -> tuple[Any, Any, Any, Any]:
+    """`code_l1_ball`, with its results in arrays of their own: one call without the GIL in place of ten with it.
+
+    Parameters
+    ----------
+    energies : ndarray (n,)
+        1/2 ||x||^2.
+    width : int
+        min(atoms, m).
+
+    Returns
+    -------
+    indptr, indices, values : ndarrays (n + 1,), (nnz,), (nnz,)
+    losses : ndarray (n,) of float64
+        1/2 ||x - a V||^2.
+    """
+    n = H.shape[0]
+    indptr, explained = np.empty(n + 1, np.int64), np.empty(n)
+    indices, values = np.empty(n * width, np.int32), np.empty(n * width)
+    code_l1_ball(G, H, radius, tol, gap_tol, indptr, indices, values, explained)
+    for i in range(n):
+        explained[i] = max(np.float64(energies[i]) - explained[i], 0.0)
+    used = indptr[n]
+    return indptr, indices[:used].copy(), values[:used].copy(), explained

@@ -1,20 +1,20 @@
 """The exact solver of one small coding problem: an active set on a pivot tableau.
 
-    min_z  1/2 ||x - z V||^2 + sum_j w_j |z_j|     subject to  sum_j z_j = 1          (DESIGN 2, "Coding")
+    min_z  1/2 ||x - z V||^2 + sum_j w_j |z_j|     subject to  sum_j z_j = 1          (docs/method.md, "Coding")
 
 In: the squared distances d2_j = ||x - v_j||^2 (k,), E_ij = ||v_i - v_j||^2 (k, k), the weights w (k,).
 Out: z (k,), exact, and its certificate. Because sum z = 1, squared distances are all the solver needs:
 C_ij = (v_i - x).(v_j - x) = (d2_i + d2_j - E_ij) / 2, and the gradient is C z = (d2 - E z + const) / 2, so nothing
-of the descriptors' width appears here and nothing cancels when x or the atoms lie far from the origin.
+of size m appears here and nothing cancels when x or the atoms lie far from the origin.
 
-It works on the tableau of `tableau.py`. A step:
+It works on the tableau of `pivot_tableau`. A step:
 
 1. price: the atom j outside the basis that promises the largest decrease among those with |g_j - nu| > w_j;
 2. drive: raise its code until its own optimality condition holds (then it enters), or until a code in the basis
-   reaches zero (then that one leaves, and driving goes on).
+   reaches zero (then that one leaves, and driving continues).
 
 Every step lowers the objective, so it ends, at the optimum. Dependent atoms (duplicates, more atoms than dimensions)
-have T_jj = 0, the squared distance of v_j to the affine hull of the basis: they only ever trade places.
+have T_jj = 0, the squared distance of v_j to the affine hull of the basis: they can only replace each other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 
 from ddlcn.engines.compile import inlined
-from ddlcn.engines.cpu.tableau import extend_tableau, padded, pivot, restart_tableau, start_tableau
+from ddlcn.engines.cpu.pivot_tableau import extend_tableau, padded, pivot, restart_tableau, start_tableau
 
 # An atom counts as lying in the affine hull of the basis if its squared distance to it is below this part of the
 # atoms' squared spread: a hundred roundings of float64, so that a pivot keeps two digits and refinement the rest.
 DEPENDENT = 1e-13
 # Noise of the gradient in float64, as a multiple of the largest squared distance: no atom is priced in below it.
 NOISE = 1e-15
-# Violations below this multiple of the largest squared distance are of no interest, those above are whatever `tol` is:
-# with beta = 0 the certificate is absolute, and says nothing about small data.
+# Violations above this multiple of the largest squared distance are always priced in, whatever `tol` is: with beta = 0
+# the certificate is absolute, which is no guarantee for data of small scale.
 EXACT = 1e-10
 # Stands for infinity, which the kernels' arithmetic flags rule out.
 BIG = 1e300
@@ -42,7 +42,7 @@ BIG = 1e300
 def price(T: Any, q: Any, k: int, w: Any, sign: Any, threshold: float, dependent: float, row: Any) -> int:
     """The atom outside the basis with the largest promised decrease, violation^2 / curvature; -1 if none violates.
 
-    A curvature below `dependent` is noise, and would make the noise of a slope look like the best of promises.
+    A curvature below `dependent` is noise: divided by it, a slope that is noise would seem the largest decrease.
     """
     width = padded(k)
     for j in range(width):
@@ -97,7 +97,7 @@ def drive(
         curvature = T[j, j]
         full_step = max(-direction * q[j], 0.0) / curvature if curvature > dependent else BIG
         if full_step <= block_step:
-            if full_step == BIG:  # flat and nothing in the way: what is left of the slope is noise
+            if full_step == BIG:  # flat and nothing blocks: the remaining slope is noise
                 for i in range(k):
                     q[i] -= T[i, j] * direction * moved
                 q[j] = 0.0
@@ -121,7 +121,7 @@ def drive(
 
 @inlined
 def certify(E: Any, d2: Any, w: Any, k: int, scale: float, z: Any, gradient: Any) -> float:
-    """The certificate of z, from the problem's own data: nothing of the tableau is trusted.
+    """The certificate of z, from the problem's data alone, not from the tableau.
 
     Leaves g - nu in `gradient`. With g = C z: |g_j + w_j sign(z_j) - nu| for codes, max(|g_j - nu| - w_j, 0) for the
     others.
@@ -151,7 +151,7 @@ def certify(E: Any, d2: Any, w: Any, k: int, scale: float, z: Any, gradient: Any
 
 @inlined
 def refine(T: Any, w: Any, k: int, sign: Any, gradient: Any, z: Any) -> None:
-    """One step of iterative refinement: the codes move so as to undo what `certify` found wrong with them."""
+    """One step of iterative refinement: the codes move to correct the errors that `certify` measured."""
     total, largest = 0.0, 0
     for i in range(k):
         if sign[i] != 0.0:
@@ -170,9 +170,9 @@ def solve_local_qp(k: int, n_known: int, rough: bool, beta: float, tol: float, s
     """Solve one problem of k atoms; returns the certificate, the largest violation divided by beta * max zeta.
 
     `space` comes from `make_workspace`, with E and d2 filled in; its w (beta * zeta), z and gradient (g - nu) are
-    results. Where `n_known` is not 0, that many atoms come first that `keep_basis` kept. If `rough`, codes are all
-    that is wanted: no certificate, and nothing is done about rounding. Atoms that violate by less than a quarter of
-    `tol` (relative, as the certificate) stay without a code.
+    results. The first `n_known` atoms are those that `keep_basis` kept. If `rough`, only codes are computed:
+    no certificate, and no correction of rounding. Atoms that violate by less than a quarter of `tol` (relative, as the
+    certificate) keep a code of zero.
     """
     E, T, d2, w, q, sign, row, z, gradient = space
     first, largest, scale, spread = 0, 0.0, 0.0, 0.0
@@ -199,7 +199,7 @@ def solve_local_qp(k: int, n_known: int, rough: bool, beta: float, tol: float, s
         else:
             start_tableau(E, d2, w, k, first, T, q, sign)
             n_basis = 1
-        # Four times through every atom is far beyond what any problem needed; a degenerate cycle must end somewhere.
+        # Four passes over every atom are far more than any problem needed; this bound ends degenerate cycles.
         for _ in range(20 + 4 * k):
             j = price(T, q, k, w, sign, threshold, dependent, row)
             if j < 0:
@@ -218,10 +218,10 @@ def solve_local_qp(k: int, n_known: int, rough: bool, beta: float, tol: float, s
             return 0.0
         kkt = certify(E, d2, w, k, scale, z, gradient)
         for step in range(3):
-            # Codes that are good enough are made better once, since it is cheap: rounding piles up in a long-lived T.
+            # Codes within `tol` are refined once, since it is cheap: rounding accumulates in a long-lived T.
             if kkt <= (1e-4 * tol if step == 0 else tol):
                 return kkt
             refine(T, w, k, sign, gradient, z)
             kkt = certify(E, d2, w, k, scale, z, gradient)
-        # What is left are violations outside the basis, seen now that rounding is out of the way: another round.
+        # The remaining violations are outside the basis, visible once rounding is corrected: another round.
     return kkt

@@ -1,9 +1,9 @@
-"""Locality-constrained codes of a batch of descriptors (DESIGN 2, "Coding").
+"""Locality-constrained codes of a batch of descriptors (docs/method.md, "Coding").
 
 In: descriptors X (n, m), atoms D (atoms, m), their product H = X D^T (n, atoms). Out: for every descriptor the indices
 and values of its codes, and the certificate.
 
-`code_nearest` solves on the k nearest atoms, in float64 throughout; for all atoms see `everywhere`.
+`code_nearest` solves on the k nearest atoms, in float64 throughout; for all atoms see `full_dictionary`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from ddlcn.engines.compile import inlined, kernel
-from ddlcn.engines.cpu.careful_qp import solve_carefully, sums_to_one
 from ddlcn.engines.cpu.local_qp import solve_local_qp
 from ddlcn.engines.cpu.nearest import nearest, squared_distance
-from ddlcn.engines.cpu.tableau import make_workspace
+from ddlcn.engines.cpu.pivot_tableau import make_workspace
+from ddlcn.engines.cpu.robust_qp import solve_robust_qp, sums_to_one
 
 
 @inlined
 def local_distances(indices: Any, start: int, k: int, table: Any, D: Any, E: Any) -> None:
     """E (k, k): squared distances among the chosen atoms, looked up in the table, or computed where it is empty.
 
-    Those among the first `start` are there already.
+    Those among the first `start` are already filled in.
     """
     if table.shape[0] > 0:
         for a in range(start, k):
@@ -43,7 +43,7 @@ def local_distances(indices: Any, start: int, k: int, table: Any, D: Any, E: Any
 
 @inlined
 def write_codes(z: Any, indices: Any, k: int, out_indices: Any, out_values: Any) -> int:
-    """Write the nonzero codes to a row, in the order of `indices`. Returns how many there are."""
+    """Write the nonzero codes to a row, in the order of `indices`; returns their number."""
     count = 0
     for s in range(k):
         out_indices[count] = indices[s]
@@ -56,7 +56,7 @@ def write_codes(z: Any, indices: Any, k: int, out_indices: Any, out_values: Any)
 def measure_distances(D: Any, first: int, step: int, table: Any) -> None:
     """table (atoms, atoms) float64: squared distances among the atoms (atoms, m), from their differences.
 
-    Of atoms first, first + step, ... to those before them, both ways: `step` threads share the work evenly.
+    For atoms first, first + step, ... and those before them, both ways: `step` threads divide the work evenly.
     """
     for i in range(first, D.shape[0], step):
         table[i, i] = 0.0
@@ -67,7 +67,7 @@ def measure_distances(D: Any, first: int, step: int, table: Any) -> None:
 
 @kernel
 def pack_codes(indices: Any, values: Any, counts: Any, out_indices: Any, out_values: Any) -> None:
-    """The first counts[i] entries of every row i, one row after the other: (n, width) -> (sum of counts,)."""
+    """Concatenate the first counts[i] entries of every row i: (n, width) -> (sum of counts,)."""
     at = 0
     for i in range(counts.shape[0]):
         for s in range(counts[i]):
@@ -78,7 +78,7 @@ def pack_codes(indices: Any, values: Any, counts: Any, out_indices: Any, out_val
 
 @kernel
 def code_nearest(
-    X: Any, D: Any, H: Any, half_norms: Any, largest_norm: float, table: Any,
+    X: Any, D: Any, H: Any, looseness: Any, half_norms: Any, largest_norm: float, table: Any,
     k: int, beta: float, tol: float, out_indices: Any, out_values: Any, out_counts: Any, out_kkt: Any,
 ) -> None:  # fmt: skip
     """Codes on the k nearest atoms.
@@ -87,7 +87,8 @@ def code_nearest(
     ----------
     X : (n, m) float; D : (atoms, m) of the same dtype
     H : (n, depth, lanes) float32, X D^T, atom by atom, `count_lanes(k)` lanes
-    half_norms : (depth, lanes) float32, ||v||^2 / 2, and 3e38 for what is no atom; largest_norm : the largest ||v||
+    looseness : (n,) float64, how many times the error of H exceeds that of a float32 product
+    half_norms : (depth, lanes) float32, ||v||^2 / 2, and 3e38 for padding; largest_norm : the largest ||v||
     table : (atoms, atoms) float64 squared distances among atoms, or (0, 0)
     out_indices : (n, >= k) int32; out_values : (n, >= k) float64; out_counts : (n,) int32; out_kkt : (n,) float64
     """
@@ -104,11 +105,11 @@ def code_nearest(
         for c in range(m):
             norm += np.float64(x[c]) * np.float64(x[c])
         # The standard bound on a float32 inner product of m terms, and on the rounding of its operands.
-        margin = 6.0e-8 * (m + 8) * largest_norm * (np.sqrt(norm) + largest_norm)
+        margin = 6.0e-8 * (m + 8) * largest_norm * (np.sqrt(norm) + largest_norm) * looseness[i]
         nearest(x, D, H[i], half_norms, k, margin, lows, bits, ranks, keys, sorted_keys, candidates, indices, d2)
         local_distances(indices, 0, k, table, D, E)
         kkt = solve_local_qp(k, 0, False, beta, tol, space)
         if not sums_to_one(z, k) or kkt > tol:
-            kkt = solve_carefully(x, D, indices, k, beta, tol, z, space[8])
+            kkt = solve_robust_qp(x, D, indices, k, beta, tol, z, space[8])
         out_kkt[i] = kkt
         out_counts[i] = write_codes(z, indices, k, out_indices[i], out_values[i])

@@ -1,8 +1,8 @@
-"""The nearest atoms of a descriptor, exactly, at the price of a float32 product (DESIGN 2, "Coding").
+"""The exact nearest atoms of a descriptor, at the cost of a float32 product (docs/method.md, "Coding").
 
 In: a descriptor x (m,), atoms D (atoms, m) and their product h (atoms,) in float32. Out: the indices of the k nearest
 atoms and their squared distances in float64. Candidates are found in float32; those that float32 cannot tell from the
-k-th are ranked anew in float64, so the choice is exact and ties go to the lower index.
+k-th are ranked again in float64, so the choice is exact and ties go to the lower index.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from ddlcn.engines.compile import inlined
 
-# Where keys may be wrong by this much their squares do not fit into float32, and it is of no use.
-HOPELESS = 1e25
+# Where the error of a key may reach this, squares overflow float32: all distances are computed in float64 instead.
+MAX_MARGIN = 1e25
 
 
 @inlined
@@ -29,7 +29,7 @@ def squared_distance(x: Any, v: Any) -> float:
 
 @inlined
 def keep_smallest(value: float, index: int, limit: int, size: int, values: Any, indices: Any) -> int:
-    """Offer a value to an ascending list of the `limit` smallest so far; equals stay behind. Returns its size."""
+    """Insert a value into the ascending list of the `limit` smallest so far, after equal ones; returns its size."""
     if size < limit:
         size += 1
     elif value >= values[size - 1]:
@@ -46,7 +46,7 @@ def keep_smallest(value: float, index: int, limit: int, size: int, values: Any, 
 
 @inlined
 def rank(values: Any, size: int, limit: int, ranks: Any) -> int:
-    """ranks (size,): how many of `values` are smaller, for each. Returns how many ranks are below `limit`."""
+    """ranks (size,): for each value, how many are smaller; returns how many ranks are below `limit`."""
     one, zero = np.float32(1.0), np.float32(0.0)
     below = 0
     for a in range(size):
@@ -59,9 +59,9 @@ def rank(values: Any, size: int, limit: int, ranks: Any) -> int:
 
 
 def count_lanes(k: int) -> int:
-    """How many lanes the search for the k nearest works with: the width of H must be a multiple of it.
+    """Number of lanes in the search for the k nearest: the width of H must be a multiple of it.
 
-    Twice as many as neighbours keep the shortlist short (about 4/3 k), whole vectors keep it fast.
+    Twice as many as neighbours keep the shortlist short (about 4/3 k); a multiple of 16 keeps it vectorised.
     """
     return (2 * (k + 1) + 15) // 16 * 16
 
@@ -81,14 +81,14 @@ def shortlist(h: Any, half_norms: Any, k: int, lows: Any, bits: Any, ranks: Any,
         for l in range(lanes):
             lows[l] = min(lows[l], half_norms[d, l] - h[d, l])
     rank(lows, lanes, k, ranks)
-    for l in range(lanes):  # a float's bits, as an integer of the same order: maxima of those vectorise
+    for l in range(lanes):  # a float's bits as an integer of the same order: its maxima vectorise
         bits[l] = bits[l] ^ ((bits[l] >> 31) & 0x7FFFFFFF)
     most = bits[0]
     for l in range(lanes):
         most = max(most, bits[l] if ranks[l] <= k else np.int32(-0x7FFFFFFF))
     bits[0] = most ^ ((most >> 31) & 0x7FFFFFFF)
     bound = lows[0]
-    found = np.uint64(0)  # unsigned, so that nothing is spent on indices counted from the end
+    found = np.uint64(0)  # unsigned, so that numba adds no check for negative indices
     for d in range(depth):
         here = False
         for l in range(lanes):
@@ -105,7 +105,7 @@ def shortlist(h: Any, half_norms: Any, k: int, lows: Any, bits: Any, ranks: Any,
 
 @inlined
 def sort_ascending(indices: Any, values: Any, size: int) -> None:
-    """Sort by index, values alongside. For few entries."""
+    """Sort values by index, in place; for few entries."""
     for s in range(1, size):
         for t in range(s, 0, -1):
             if indices[t] > indices[t - 1]:
@@ -116,7 +116,7 @@ def sort_ascending(indices: Any, values: Any, size: int) -> None:
 
 @inlined
 def nearest_of_all(x: Any, D: Any, k: int, indices: Any, d2: Any) -> None:
-    """As `nearest`, by the distance to every atom."""
+    """As `nearest`, from the distances to all atoms."""
     size = 0
     for j in range(D.shape[0]):
         size = keep_smallest(squared_distance(x, D[j]), j, k, size, d2, indices)
@@ -134,7 +134,7 @@ def nearest(
     the set is certain. If not, all atoms within the gap are ranked by their distance in float64.
     """
     depth, lanes = h.shape
-    if not margin < HOPELESS:
+    if not margin < MAX_MARGIN:
         nearest_of_all(x, D, k, indices, d2)
         return
     found = shortlist(h, half_norms, k, lows, bits, ranks, keys, candidates)

@@ -1,4 +1,4 @@
-"""Pyramid max pooling of coded descriptors, image by image, straight to sparse features (DESIGN 2, "Pooling", 2.1)."""
+"""Pyramid max pooling of coded descriptors, image by image, to sparse features (docs/method.md, "Pooling", 2.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pool_codes(
     indices: Any, values: Any, counts: Any, cells: Any, starts: Any, n_cells: int, plus: Any, minus: Any, power: float,
     out_columns: Any, out_values: Any, out_ends: Any,
 ) -> None:  # fmt: skip
-    """Pool the codes of a batch of images; each feature has length one.
+    """Pool the codes of a batch of images; each feature has unit norm.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def pool_codes(
     starts : (images + 1,) int64
         Where each image's descriptors begin.
     plus, minus : (atoms,) float64
-        Weights of max z and of max -z in the feature: sqrt(P), sqrt(N) of DESIGN 2.1 (of their powers if power != 1).
-        Where minus is empty the feature has no second half.
+        Weights of max z and of max -z in the feature: sqrt(P), sqrt(N) of docs/method.md 2.1 (of their powers if
+        power != 1). Where minus is empty the feature has no second half.
     out_columns, out_values : (capacity,) int32, float32
         Nonzeros, image after image, columns ascending: first (cells, atoms) of max z, then the same of max -z.
     out_ends : (images,) int64

@@ -1,7 +1,7 @@
-"""Residuals of coded descriptors, and the codes of all layers as one long code (DESIGN 2.2).
+"""Residuals of coded descriptors, and the concatenated codes of all layers (docs/method.md 2.2).
 
 A row here is one *use*: one descriptor and one of the layer 1 atoms in its code, descriptor after descriptor, atoms
-ascending. Its residual is kept as a direction (m,) of length one, and a length.
+ascending. Its residual is stored as a direction (m,) of unit norm and a length.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ddlcn.engines.compile import inlined, kernel
 
 @inlined
 def to_direction(row: Any, squares: float) -> float:
-    """Scale a residual to length one, in place; returns its length. A residual of zero stays zero."""
+    """Scale a residual to unit norm, in place; returns its length. A residual of zero stays zero."""
     length: float = np.sqrt(squares)
     if length > 0.0:
         for c in range(row.shape[0]):
@@ -24,7 +24,7 @@ def to_direction(row: Any, squares: float) -> float:
 
 
 @kernel
-def take_residuals(X: Any, D: Any, indices: Any, counts: Any, directions: Any, lengths: Any) -> None:
+def compute_residuals(X: Any, D: Any, indices: Any, counts: Any, directions: Any, lengths: Any) -> None:
     """x - v_j for every use.
 
     Parameters
@@ -32,7 +32,7 @@ def take_residuals(X: Any, D: Any, indices: Any, counts: Any, directions: Any, l
     X : (n, m); D : (atoms, m)
         Descriptors, and the atoms of layer 1.
     indices : (n, width) int32; counts : (n,) int32
-        Which atoms each descriptor uses.
+        The atoms that each descriptor uses.
     directions : (uses, m), lengths : (uses,) float64
         Results.
     """
@@ -50,13 +50,47 @@ def take_residuals(X: Any, D: Any, indices: Any, counts: Any, directions: Any, l
 
 
 @kernel
-def reduce_residuals(
-    directions: Any, lengths: Any, U: Any, indices: Any, values: Any, counts: Any, scales: Any
+def project_residuals(
+    P: Any, Q: Any, indices: Any, counts: Any, norms: Any, atom_norms: Any, lengths: Any, H: Any, looseness: Any
 ) -> None:
-    """Take from every residual what a layer has coded of it: r - scale * (gamma U), in place.
+    """Products of all directions with the atoms u of a layer, from those of descriptors and of layer 1 atoms.
 
-    The scale is the one that leaves the shortest residual, or 0 where gamma U points away from it: codes that must sum
-    to one may reach far beyond a direction that no atom is near to.
+    (x - v_j) / ||x - v_j|| . u  =  (x . u - v_j . u) / ||x - v_j||: one product per descriptor in place of one per use.
+
+    Parameters
+    ----------
+    P : (n, atoms) float32, x . u; Q : (layer 1 atoms, atoms) float32, v . u
+    indices : (n, width) int32; counts : (n,) int32
+        The layer 1 atoms that each descriptor uses.
+    norms : (n,), atom_norms : (layer 1 atoms,) float64
+        ||x|| and ||v||.
+    lengths : (uses,) float64, ||x - v_j||
+    H : (uses, atoms) float32
+        Result.
+    looseness : (uses,) float64
+        Result: by how much the difference enlarges the error of a float32 product; see `code_nearest`.
+    """
+    use = 0
+    for i in range(P.shape[0]):
+        for s in range(counts[i]):
+            atom, length = indices[i, s], lengths[use]
+            scale = np.float32(1.0 / length) if length > 0.0 else np.float32(0.0)
+            for c in range(P.shape[1]):
+                H[use, c] = (P[i, c] - Q[atom, c]) * scale
+            looseness[use] = 3.0 + (2.0 * (norms[i] + atom_norms[atom]) / length if length > 0.0 else 0.0)
+            use += 1
+
+
+@kernel
+def reduce_residuals(
+    directions: Any, lengths: Any, U: Any, indices: Any, values: Any, counts: Any, is_last: bool, scales: Any
+) -> None:
+    """Subtract a layer's approximation from every residual: r - scale * (gamma U), in place.
+
+    With `is_last` only the scales are computed: nobody looks at what the last layer leaves.
+
+    The scale leaves the shortest residual; it is 0 where gamma U points away from it, since codes that must sum to one
+    may overshoot a direction that is far from every atom.
 
     Parameters
     ----------
@@ -82,6 +116,8 @@ def reduce_residuals(
             squares += coded[c] * coded[c]
         step = along / squares if along > 0.0 else 0.0
         scales[use] = lengths[use] * step
+        if is_last:
+            continue
         squares = 0.0
         for c in range(m):
             left = row[c] - step * coded[c]
@@ -92,10 +128,11 @@ def reduce_residuals(
 
 @kernel
 def append_codes(
-    indices: Any, values: Any, counts: Any, scales: Any, deep_indices: Any, deep_values: Any, deep_counts: Any,
-    n_deep: int, offset: int, out_indices: Any, out_values: Any, out_counts: Any,
+    indices: Any, values: Any, counts: Any, scales: Any,
+    deep_indices: Any, deep_values: Any, deep_counts: Any, deep_kkt: Any,
+    n_deep: int, offset: int, out_indices: Any, out_values: Any, out_counts: Any, out_kkt: Any,
 ) -> None:  # fmt: skip
-    """Add the columns of one deeper layer to every descriptor's long code: z_j * scale * gamma.
+    """Append the columns of one deeper layer to every descriptor's concatenated code: z_j * scale * gamma.
 
     Parameters
     ----------
@@ -103,12 +140,12 @@ def append_codes(
         Codes z of layer 1.
     scales : (uses,)
         From `reduce_residuals`.
-    deep_indices, deep_values : (uses, deep width); deep_counts : (uses,)
-        Codes gamma of the directions.
+    deep_indices, deep_values : (uses, deep width); deep_counts, deep_kkt : (uses,)
+        Codes gamma of the directions, and their certificates.
     n_deep, offset : int
         Atoms of this layer, and its first column: (j, u) stands in column offset + j * n_deep + u.
-    out_indices, out_values : (n, long width); out_counts : (n,)
-        The long codes so far, and where they end.
+    out_indices, out_values : (n, total width); out_counts, out_kkt : (n,)
+        The concatenated codes so far, where they end, and the largest certificate so far.
     """
     use = 0
     for i in range(counts.shape[0]):
@@ -116,6 +153,7 @@ def append_codes(
         for s in range(counts[i]):
             first = offset + indices[i, s] * n_deep
             weight = values[i, s] * scales[use]
+            out_kkt[i] = max(out_kkt[i], deep_kkt[use])
             if weight != 0.0:
                 for t in range(deep_counts[use]):
                     out_indices[i, at] = first + deep_indices[use, t]

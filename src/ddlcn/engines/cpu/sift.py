@@ -1,7 +1,7 @@
 """Dense SIFT on a CPU: one grey image in, one descriptor per patch of a regular grid out.
 
 In: a float32 image in [0, 1]. Out: float32 descriptors, rows of patches row by row. This is the "Descriptors"
-paragraph of DESIGN section 2 in two compiled steps, so that several patch sizes share the first:
+paragraph of docs/method.md in two compiled steps, so that several patch sizes share the first:
 
 1. `respond`: gradient -> 8 orientation responses per pixel, max(cos(theta - a), 0)^9 * magnitude;
 2. `pool_patches`: responses -> 4 x 4 cells with triangular weights -> normalised descriptors.
@@ -27,7 +27,7 @@ N_ORIENTATIONS = 8
 N_CELLS = 4  # per side
 DESCRIPTOR_SIZE = N_CELLS * N_CELLS * N_ORIENTATIONS
 
-# The three constants are those of DESIGN section 2 (Lowe 2004 introduced the clipping at 0.2).
+# The three constants are those of docs/method.md (Lowe 2004 introduced the clipping at 0.2).
 SIGMA = 0.8  # of the Gaussian whose derivative is the gradient filter
 REACH = 2  # pixels to each side: a 5 x 5 filter
 CLIP = np.float32(0.2)
@@ -113,7 +113,7 @@ def respond(image: Float32Array, smooth: Float32Array, slope: Float32Array) -> F
             )
             gradient_y = d0 * (smoothed[y + 4, x] - smoothed[y, x]) + d1 * (smoothed[y + 3, x] - smoothed[y + 1, x])
             square = gradient_x * gradient_x + gradient_y * gradient_y
-            # Where the gradient is 0 the dot products are too. The floor keeps the quotient finite; its root,
+            # Where the gradient is 0, so are the dot products. The floor keeps the quotient finite; its root,
             # 1e-15, is far below the rounding of an image in [0, 1].
             per_square = ONE / max(square, np.float32(1e-30))
             signed[0, x] = _sharpen(gradient_x, per_square)
@@ -195,8 +195,8 @@ def pool_patches(
             _normalise(values[patch])
 
 
-# Not `inlined`: where sums may be reordered, the compiler takes several taps at a time and has to gather;
-# where not, it takes the eight orientations as one register. A 300 x 200 image: 1.1 against 0.84 ms.
+# Not `inlined`: if sums may be reordered, the compiler vectorises over taps and has to gather; if not, it keeps the
+# eight orientations in one register. A 300 x 200 image: 1.1 against 0.84 ms.
 @numba.njit(nogil=True, fastmath=FASTMATH - {"reassoc"}, error_model="numpy")
 def _pool_across(
     band: Float32Array,

@@ -1,0 +1,21 @@
+"""Image -> local descriptors: dense SIFT, maps of pretrained backbones (docs/method.md, "Descriptors")."""
+
+from ddlcn.descriptors.container import Descriptors
+from ddlcn.descriptors.conv_map import ConvMap
+from ddlcn.descriptors.dense_sift import DenseSIFT
+from ddlcn.descriptors.resolve import resolve_descriptors
+from ddlcn.descriptors.sampling import describe_by_class, sample_descriptors
+from ddlcn.descriptors.store import describe, describe_ahead, extract, keep_descriptors
+
+__all__ = [
+    "ConvMap",
+    "DenseSIFT",
+    "Descriptors",
+    "describe",
+    "describe_ahead",
+    "describe_by_class",
+    "extract",
+    "keep_descriptors",
+    "resolve_descriptors",
+    "sample_descriptors",
+]

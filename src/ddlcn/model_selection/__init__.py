@@ -1,0 +1,1 @@
+"""Splits, metrics and tuning: what is held out, what is counted, what is chosen."""

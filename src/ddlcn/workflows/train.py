@@ -1,0 +1,220 @@
+"""From a person's pictures to a model and an honest figure: what to hold out, what that shows, and the final fit.
+
+Held-out images are new to everything, dictionaries included; near-duplicates are never on both sides. Every picture is
+described once, for all folds and the final fit. Every finished part is written down, so that a killed training
+continues where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ddlcn import __version__
+from ddlcn.classifier import DDLCNClassifier
+from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors
+from ddlcn.descriptors.pretrained import has_networks
+from ddlcn.descriptors.resolve import ONNX
+from ddlcn.images import NamedImage
+from ddlcn.model_selection.metrics import TestResult
+from ddlcn.model_selection.splits import Split, count_fewest_groups, plan_splits, split_folds
+from ddlcn.model_selection.tuning import apply_tuning, tune
+from ddlcn.utils.progress import track
+from ddlcn.utils.sampling import draw_per_class
+from ddlcn.utils.threads import count_threads, map_threads
+from ddlcn.workflows.checkpoint import Checkpoint
+
+Array = NDArray[Any]
+
+# Descriptors are chosen on this many images at most, in this many folds.
+MAX_CHOSEN_BY, N_CHOICE_FOLDS = 600, 2
+# Features of the training images are kept in the model file, so that it can learn more, if they take no more than this.
+MAX_KEPT_BYTES = 100_000_000
+
+
+def prepare_models(preset: str, n_layers: int | None, features: str, **changes: Any) -> dict[str, DDLCNClassifier]:
+    """The classifiers that a person's words mean, by the name of their descriptors: one, or with "auto" several.
+
+    Parameters
+    ----------
+    preset : str
+    n_layers : int or None
+        None: the preset's.
+    features : str
+        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "auto": "sift" and, where its packages are
+        installed, "cnn".
+    **changes
+        Of the classifier's parameters.
+    """
+    names = [features]
+    if features == "auto":
+        names = ["sift", *(["cnn"] if has_networks() else [])]
+    models = {}
+    for name in names:
+        kinds: Any = name.split("+") if "+" in name and not name.startswith(ONNX) else name
+        models[name] = DDLCNClassifier.preset(preset, kinds, n_layers, **changes)
+        for branch in models[name].configure().branches:
+            if isinstance(branch.descriptors, ConvMap):
+                branch.descriptors.check_network()
+    return models
+
+
+@dataclass
+class Training:
+    """One training: pictures, settings, where it is written.
+
+    Attributes
+    ----------
+    models : dict of DDLCNClassifier
+        Not fitted, by the name of their descriptors; their `random_state` is the seed of everything. Of two or more
+        the best on folds of the training images is taken.
+    paths : sequence of n paths; labels : ndarray (n,); groups : ndarray (n,)
+    goal : Path
+        The model file.
+    n_per_class : int or None
+        Learn from this many images of every class and test the others; None: folds.
+    tune : bool
+        Whether to choose k, beta, pooling power and C on folds of the training images first.
+    resume : bool
+    say : function of a line of text
+        Told what is being done.
+    chosen : dict
+        What was chosen on folds, after `run`.
+    """
+
+    models: dict[str, DDLCNClassifier]
+    paths: Sequence[Path]
+    labels: Array
+    groups: NDArray[np.intp]
+    goal: Path
+    n_per_class: int | None = None
+    tune: bool = False
+    resume: bool = False
+    say: Callable[[str], None] = field(default=lambda _: None)
+    chosen: dict[str, Any] = field(default_factory=dict)
+
+    def run(self) -> tuple[DDLCNClassifier, TestResult | None]:
+        """Hold out, learn, test; then learn from all (or from `n_per_class`) and save: the model, and the figures."""
+        begin = time.perf_counter()
+        self._items = keep_descriptors(self.paths)
+        model = next(iter(self.models.values()))
+        seed = int(model.random_state)
+        checkpoint = Checkpoint(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
+        choosing = len(self.models) > 1
+        splits, description = plan_splits(self.labels, self.groups, self.n_per_class, self.tune or choosing, seed)
+        self._describe()
+        model = self._choose(splits, checkpoint, seed) if choosing else model
+        model = self._tune(model, splits, checkpoint) if self.tune else model
+        final, result = self._learn(model, splits, description, checkpoint)
+        if final.kept_ is not None and final.kept_.nbytes > MAX_KEPT_BYTES:
+            final.kept_ = None
+        seconds = round(time.perf_counter() - begin, 1)
+        final.card_ |= {"version": __version__, "trained_in_seconds": seconds, "how": description}
+        if result is not None:
+            final.card_ |= {
+                "accuracy": result.accuracy, "interval": list(result.interval), "tested": len(result.y_true),
+                "balanced_accuracy": result.balanced_accuracy,
+            }  # fmt: skip
+        final.save(self.goal)
+        checkpoint.finish()
+        return final, result
+
+    def _take(self, chosen: NDArray[np.intp]) -> list[NamedImage]:
+        return [self._items[i] for i in chosen.tolist()]
+
+    def _describe(self) -> None:
+        """Describe all pictures, with all threads, for everything that follows."""
+        for name, model in self.models.items():
+            self.say(f"describing {len(self._items)} images ({name})")
+            for branch in model.configure().branches:
+                if hasattr(branch.descriptors, "extract"):
+                    described = describe_ahead(branch.descriptors, self._items, model.n_jobs)
+                    for _ in track(described, len(self._items), "describing images", model.verbose > 0):
+                        pass
+
+    def _learn(
+        self, model: DDLCNClassifier, splits: list[Split], description: str, checkpoint: Checkpoint
+    ) -> tuple[DDLCNClassifier, TestResult | None]:
+        """The final fit, and what held-out images are predicted as, split by split; None where nothing is held out.
+
+        Fits are independent, so several run side by side, each with its share of the threads; the longest first.
+        """
+        chosen = splits[0].train if self.n_per_class is not None and splits else np.arange(len(self.paths))
+        n_threads = count_threads(model.n_jobs)
+        n_fits = min(len(splits) + 1, n_threads)
+        quiet = {"n_jobs": n_threads // n_fits, "verbose": 0} if n_fits > 1 else {}
+        shown = f"learning, {len(splits)} times to test and once for the model" if splits else "learning"
+        self.say(f"{shown} from {len(chosen)} images")
+
+        def test(i: int) -> Any:
+            return checkpoint.recall(f"fold{i}", lambda: self._test(clone(model).set_params(**quiet), splits[i]))
+
+        def fit() -> Any:
+            final = clone(model).set_params(keep_features=True, **quiet)
+            final.fit(self._take(chosen), self.labels[chosen]).calibrator_.find(final.n_jobs)
+            return final
+
+        tasks: list[Callable[[], Any]] = [fit, *(partial(test, i) for i in range(len(splits)))]
+        done = map_threads(lambda task: task(), tasks, n_fits)
+        show = bool(quiet) and model.verbose > 0
+        final, *tested = track(done, len(tasks), "learning", show)
+        final.set_params(n_jobs=model.n_jobs, verbose=model.verbose)
+        if not splits:
+            return final, None
+        y_true = np.concatenate([self.labels[split.test] for split in splits])
+        return final, TestResult(description, y_true, np.concatenate([np.array(y_pred) for y_pred in tested]))
+
+    def _test(self, model: DDLCNClassifier, split: Split) -> list[Any]:
+        fitted = clone(model).set_params(keep_patches=False).fit(self._take(split.train), self.labels[split.train])
+        return list(fitted.predict(self._take(split.test)).tolist())
+
+    def _choose(self, splits: list[Split], checkpoint: Checkpoint, seed: int) -> DDLCNClassifier:
+        """The model that recognises most on folds of training images."""
+        pool = splits[0].train if splits else np.arange(len(self.paths))
+        n_each = max(2, MAX_CHOSEN_BY // len(np.unique(self.labels)))
+        few = draw_per_class(self.labels, n_each, np.random.default_rng(seed), pool)
+        fewest = count_fewest_groups(self.labels[few], self.groups[few])
+        if fewest < 2:
+            self.say("a class has a single image: descriptors cannot be chosen on folds, so the first are taken")
+            return next(iter(self.models.values()))
+        folds = split_folds(few, self.labels, self.groups, min(N_CHOICE_FOLDS, fewest), seed)
+        rates = {}
+        for name, candidate in self.models.items():
+            self.say(f"trying descriptors {name!r} on folds of {len(few)} images")
+
+            def test(candidate: DDLCNClassifier = candidate) -> list[list[Any]]:
+                return [self._test(candidate, fold) for fold in folds]
+
+            predictions = checkpoint.recall(f"tried-{name}", test)
+            right = [self.labels[f.test] == np.array(y_pred) for f, y_pred in zip(folds, predictions, strict=True)]
+            rates[name] = float(np.concatenate(right).mean())
+        best = max(rates, key=lambda name: rates[name])
+        listed = ", ".join(f"{name} {100 * rate:.1f} %" for name, rate in rates.items())
+        self.chosen["features"] = f"{best} ({listed})"
+        return self.models[best]
+
+    def _tune(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
+        """The model with the best settings on folds of training images."""
+        train = splits[0].train if splits else np.arange(len(self.paths))
+        self.say(f"choosing k, beta, pooling power and C on folds of {len(train)} images")
+        best = checkpoint.recall("tuned", lambda: tune(model, self._take(train), self.labels[train]).best)
+        self.chosen |= best
+        return apply_tuning(model, best)
+
+    def _make_key(self) -> str:
+        # What changes the model; not how many threads make it, nor whether they show progress.
+        settings = [
+            (name, sorted((k, repr(v)) for k, v in model.get_params().items() if k not in ("n_jobs", "verbose")))
+            for name, model in self.models.items()
+        ]
+        parts = (__version__, list(map(str, self.paths)), self.labels.tolist(), self.n_per_class, self.tune, settings)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

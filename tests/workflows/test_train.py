@@ -1,0 +1,181 @@
+"""Training on a person's pictures: nothing leaks, nothing is lost, and the figure is what was counted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ddlcn import DDLCNClassifier, DenseSIFT, load_model
+from ddlcn.descriptors.pretrained import has_networks
+from ddlcn.model_selection.splits import plan_splits
+from ddlcn.workflows import train as train_module
+from ddlcn.workflows.checkpoint import Checkpoint
+from ddlcn.workflows.train import Training, prepare_models
+
+LABELS = np.repeat(["a", "b", "c"], 12)
+
+
+@pytest.mark.parametrize("one_only", [False, True])
+def test_folds_cover_all_and_keep_groups_together(one_only):
+    groups = np.arange(36) // 2
+    splits, description = plan_splits(LABELS, groups, None, one_only, 0)
+    for split in splits:
+        assert np.array_equal(np.sort(np.concatenate([split.train, split.test])), np.arange(36))
+        assert not set(groups[split.train]) & set(groups[split.test])
+        assert set(LABELS[split.train]) == {"a", "b", "c"}
+    if one_only:
+        assert description == f"{len(splits[0].test)} of 36 images held out"
+    else:
+        assert np.array_equal(np.sort(np.concatenate([split.test for split in splits])), np.arange(36))
+        assert description == "3-fold cross-validation"
+
+
+def test_so_many_per_class_and_the_rest_is_tested():
+    groups = np.arange(36)
+    groups[1] = groups[0]
+    (split,), _ = plan_splits(LABELS, groups, 5, False, 3)
+    assert np.unique(LABELS[split.train], return_counts=True)[1].tolist() == [5, 5, 5]
+    assert not set(groups[split.train]) & set(groups[split.test])
+    assert len(split.test) >= 20
+    assert plan_splits(LABELS, np.arange(36), 12, False, 0)[0] == []
+
+
+def test_a_class_of_one_picture_or_of_one_picture_many_times_leaves_nothing_to_hold_out():
+    assert plan_splits(np.array(["a", "a", "b"]), np.arange(3), None, False, 0)[0] == []
+    assert plan_splits(np.array(["a", "a", "b", "b"]), np.array([0, 1, 2, 2]), None, False, 0)[0] == []
+
+
+def test_many_images_are_held_out_once():
+    labels = np.repeat(["a", "b"], 1200)
+    splits, description = plan_splits(labels, np.arange(2400), None, False, 0)
+    assert len(splits) == 1
+    assert description == "600 of 2400 images held out"
+
+
+def make_training(folder, goal, **more):
+    paths = [path for path in sorted(folder.glob("*/*.png")) if path.parent.name < "digit3"]
+    labels = np.array([path.parent.name for path in paths])
+    model = DDLCNClassifier(n_layers=1, atoms_per_class=2, random_state=0)
+    return Training({"sift": model}, paths, labels, np.arange(len(paths)), goal, **more)
+
+
+def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, monkeypatch):
+    whole, result = make_training(digit_folder, tmp_path / "whole.ddlcn").run()
+    assert result.accuracy > 0.9
+    assert not (tmp_path / "whole.ddlcn.part").exists()
+
+    fitted = []
+    fit = DDLCNClassifier.fit
+
+    def die_at_the_third(self, images, y):
+        fitted.append(len(images))
+        if len(fitted) == 3:
+            raise KeyboardInterrupt
+        return fit(self, images, y)
+
+    monkeypatch.setattr(DDLCNClassifier, "fit", die_at_the_third)
+    goal = tmp_path / "again.ddlcn"
+    one_at_a_time = make_training(digit_folder, goal)
+    one_at_a_time.models["sift"].set_params(n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        one_at_a_time.run()
+    assert not goal.exists()
+    assert len(json.loads((tmp_path / "again.ddlcn.part").read_text())["done"]) == 1
+    fitted.extend([0, 0])  # no more dying
+    training = make_training(digit_folder, goal, resume=True)
+    training.models["sift"].set_params(verbose=1, n_jobs=2)  # on a terminal now, and with other threads
+    again, found = training.run()
+    assert len(fitted) == 8  # three before, two noted; the model's own fit and the two folds that were left
+    assert found.accuracy == result.accuracy
+    images = sorted(digit_folder.glob("*/1*.png"))
+    assert np.array_equal(again.decision_function(images), whole.decision_function(images))
+    assert not (tmp_path / "again.ddlcn.part").exists()
+
+
+def test_another_training_is_not_gone_on_with(tmp_path):
+    Checkpoint(tmp_path / "p", "one", False).recall("x", lambda: 1)
+    assert Checkpoint(tmp_path / "p", "one", True).recall("x", lambda: 2) == 1
+    with pytest.raises(ValueError, match="other images or settings"):
+        Checkpoint(tmp_path / "p", "two", True)
+    assert Checkpoint(tmp_path / "p", "two", False).recall("x", lambda: 2) == 2
+
+
+def test_the_card_says_what_was_found(digit_folder, tmp_path):
+    _, result = make_training(digit_folder, tmp_path / "m.ddlcn", n_per_class=6).run()
+    model = load_model(tmp_path / "m.ddlcn")
+    assert model.card_["images_per_class"] == [6, 6, 6]
+    assert model.card_["accuracy"] == result.accuracy
+    assert model.card_["tested"] == 30
+    assert model.card_["interval"] == list(result.interval)
+
+
+def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch):
+    seen = []
+    real = train_module.tune
+
+    def watch(model, images, y):
+        seen.extend(images)
+        return real(model, images, y, {"C": (1.0, 10.0)}, n_folds=2)
+
+    monkeypatch.setattr(train_module, "tune", watch)
+    training = make_training(digit_folder, tmp_path / "m.ddlcn", tune=True)
+    model, result = training.run()
+    assert model.C in (1.0, 10.0)
+    (split,), _ = plan_splits(training.labels, training.groups, None, True, 0)
+    assert {item.image for item in seen} == {training.paths[i] for i in split.train}
+    assert len(result.y_true) == len(split.test)
+
+
+def test_descriptors_are_chosen_on_training_folds_only(digit_folder, tmp_path, monkeypatch):
+    """One candidate sees patches of 8 pixels, the other is blind; held-out pictures are not looked at for that."""
+    training = make_training(digit_folder, tmp_path / "m.ddlcn")
+    blind = DDLCNClassifier(
+        n_layers=1, atoms_per_class=2, random_state=0, features=DenseSIFT(patch_size=4, step=4, max_side=4)
+    )
+    seeing = DDLCNClassifier(n_layers=1, atoms_per_class=2, random_state=0, features=DenseSIFT(patch_size=8, step=4))
+    training.models = {"blind": blind, "seeing": seeing}
+    splits, _ = plan_splits(training.labels, training.groups, None, True, 0)
+    held_out = {training.paths[i] for i in splits[0].test}
+    looked_at = []
+
+    def note(verb):
+        def noting(self, images, *rest):
+            looked_at.append({item.image for item in images})
+            return verb(self, images, *rest)
+
+        return noting
+
+    for name in ("fit", "predict"):
+        monkeypatch.setattr(DDLCNClassifier, name, note(getattr(DDLCNClassifier, name)))
+    model, result = training.run()
+    assert all(not seen & held_out for seen in looked_at[:8])  # two candidates, two folds, learned and tested
+    assert held_out in looked_at[8:]
+    assert training.chosen["features"].startswith("seeing (blind ")
+    assert model.features is not blind.features
+    assert model.features.patch_size == 8
+    assert result.description.endswith("images held out")
+
+
+def test_words_mean_models(tmp_path):
+    assert list(prepare_models("fast", None, "sift", random_state=0)) == ["sift"]
+    assert list(prepare_models("fast", None, "auto")) == (["sift", "cnn"] if has_networks() else ["sift"])
+    with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
+        prepare_models("fast", None, "surf")
+    with pytest.raises(FileNotFoundError if has_networks() else ModuleNotFoundError):
+        prepare_models("fast", None, f"onnx:{tmp_path / 'missing.onnx'}")
+
+
+def test_words_mean_networks(tmp_path):
+    pytest.importorskip("onnxruntime")
+    if not has_networks():
+        pytest.skip("ddlcn[cnn] is not installed")
+    from tests.descriptors.pretrained.tiny import write_tiny
+
+    both = prepare_models("fast", None, "sift+cnn", random_state=0)["sift+cnn"]
+    assert isinstance(both.features[0][0], DenseSIFT)
+    assert both.features[1] == "cnn"
+    assert both.atoms_per_class == 10
+    name = f"onnx:{write_tiny(tmp_path / 'a+b.onnx')}"
+    assert prepare_models("paper", 1, name)[name].features == name
