@@ -141,7 +141,8 @@ def test_a_second_download_of_the_same_file_stands_back(server, tmp_path):
     assert names(path.parent) == ["data.bin"]
 
 
-def test_many_at_once_give_the_file_or_stand_back(server, tmp_path):
+@pytest.mark.parametrize("_", range(40))  # a race: each round had failed one time in ten
+def test_many_at_once_give_the_file_or_stand_back(server, tmp_path, _):
     with ThreadPoolExecutor(8) as pool:
         calls = [pool.submit(fetch, "mnist", tmp_path) for _ in range(16)]
     errors = [call.exception() for call in calls]

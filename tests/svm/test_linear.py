@@ -84,3 +84,15 @@ def test_decisions_are_the_product_however_dense_the_features(density):
     machine = LinearSVM(rng.normal(size=(4, 60)).astype(np.float32), rng.normal(size=4), False, 4)
     expected = features.toarray() @ machine.coef.T + machine.intercept
     np.testing.assert_allclose(machine.decide(features), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_decisions_claim_no_more_precision_than_the_weights_have(dtype):
+    """BLAS rounds the same row differently in batches of different sizes."""
+    F, _ = make_problem(5)
+    rng = np.random.default_rng(0)
+    svm = LinearSVM(rng.normal(size=(5, F.shape[1])).astype(dtype), rng.normal(size=5), False, 5)
+    together = svm.decide(F)
+    assert together.dtype == dtype
+    singly = np.concatenate([svm.decide(F[i : i + 1]) for i in range(F.shape[0])])
+    np.testing.assert_allclose(singly, together, rtol=100 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ddlcn.datasets.catalogue import Download, find_record
 from ddlcn.datasets.registry import load_dataset
@@ -50,7 +50,7 @@ class ResumingDownloader:
                 self._complete(requests, url)
                 os.replace(self.part, output_file)
         except requests.RequestException as error:
-            kept = self.part.stat().st_size if self.part.exists() else 0
+            kept = _count_bytes(self.part)
             raise OSError(
                 f"the download of {url} stopped ({_reason(error)}); {kept:,} bytes are kept: run the same command "
                 f"again, it continues there"
@@ -60,13 +60,14 @@ class ResumingDownloader:
     def _alone(self) -> Iterator[None]:
         """Hold the part: a second download would write between the pieces of the first, or into its finished file.
 
-        The lock is the system's own, so that a killed process leaves none.
+        The lock is the system's own, so that a killed process leaves none. It is on the open file, not on its name:
+        only who holds the file that has the name now may rename or remove it.
         """
         with self.part.open("ab") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Another may have finished, and taken the part away, between our opening it and locking it.
-                free = self.part.exists() and os.path.samestat(os.fstat(file.fileno()), self.part.stat())
+                free = _has_name(file, self.part)
             except BlockingIOError:
                 free = False
             if not free:
@@ -76,11 +77,12 @@ class ResumingDownloader:
             try:
                 yield
             finally:
-                if self.part.exists() and not self.part.stat().st_size:  # nothing came: leave nothing
+                # Nothing came: leave nothing. After a download the name may be another's, who has just begun.
+                if _has_name(file, self.part) and not _count_bytes(self.part):
                     self.part.unlink()
 
     def _complete(self, requests: Any, url: str) -> None:
-        begin = self.part.stat().st_size if self.part.exists() else 0
+        begin = _count_bytes(self.part)
         if begin:
             with self._request(requests, url, begin) as response:
                 if _continues(response, begin):
@@ -195,6 +197,22 @@ def _fetch_file(download: Download, folder: Path, progress: Progress | None) -> 
             f"the file there has changed"
         ) from error
     return target
+
+
+def _has_name(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file is the one that `path` names now."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _count_bytes(path: Path) -> int:
+    """The size of a file; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _continues(response: Any, begin: int) -> bool:

@@ -58,11 +58,12 @@ class LinearSVM:
         object.__setattr__(self, "coef", np.asfortranarray(self.coef))
 
     def decide(self, features: Any) -> Array:
-        """Decision values (n, classes), or (n,) for two classes.
+        """Decision values (n, classes), or (n,) for two classes; in the precision of the weights.
 
         Pairwise: votes, with the sum of confidences to break ties, as scikit-learn's SVC does it.
         """
-        raw = _multiply(features, self.coef) + self.intercept  # (n, rows)
+        raw = _multiply(features, self.coef)  # (n, rows)
+        raw += self.intercept.astype(raw.dtype)
         if self.n_classes == 2:
             # libsvm's pair (0, 1) is positive for class 0, everybody else's single row for class 1.
             return -raw[:, 0] if self.pairwise else raw[:, 0]
