@@ -10,38 +10,42 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from ddlcn import DDLCNClassifier, DenseSIFT, load_model
 
 MODELS = Path(__file__).parent / "models"
 PINNED = json.loads((MODELS / "pinned.json").read_text())
-# Training images and test images are few, so a tie may fall to the other side on another processor.
-MAY_DIFFER = 2
+# Labels depend on the processor's rounding where two classes are nearly level: on one with other instructions than that
+# of the pins, the very code that made them gives up to 5 other labels of 400; ours are ahead of the pinned ones by less
+# than 0.025 there.
+NEAR_TIE = 0.05
 
 
-def predict_digits(model: DDLCNClassifier, n_test: int) -> str:
+def find_gaps(model: DDLCNClassifier, pinned: str) -> NDArray[np.float64]:
+    """By how much another digit is preferred to the pinned one, image by image; 0 where the label is the pinned one."""
     digits = load_digits()
     images, labels = digits.images / 16.0, digits.target
     train = np.concatenate([np.flatnonzero(labels == c)[:8] for c in range(10)])
-    test = np.setdiff1d(np.arange(len(labels)), train)[:n_test]
-    return "".join(map(str, model.fit(images[train], labels[train]).predict(images[test]).tolist()))
+    test = np.setdiff1d(np.arange(len(labels)), train)[: len(pinned)]
+    decisions = model.fit(images[train], labels[train]).decision_function(images[test])
+    return decisions.max(axis=1) - decisions[np.arange(len(pinned)), list(map(int, pinned))]
 
 
 @pytest.mark.parametrize("preset", ["paper", "fast", "accurate"])
 def test_presets(preset):
     changes = {"features": DenseSIFT(min_side=48)} if preset == "paper" else {}
-    found = predict_digits(DDLCNClassifier.preset(preset, random_state=0, **changes), len(PINNED[preset]))
-    assert sum(a != b for a, b in zip(found, PINNED[preset], strict=True)) <= MAY_DIFFER
+    gaps = find_gaps(DDLCNClassifier.preset(preset, random_state=0, **changes), PINNED[preset])
+    assert gaps.max() < NEAR_TIE
 
 
 @pytest.mark.parametrize("features", ["cnn", "sift+cnn"])
 def test_presets_on_a_backbone(features):
     pytest.importorskip("onnxruntime")
     kinds = features.split("+") if "+" in features else features
-    expected = PINNED[f"fast {features}"]
-    found = predict_digits(DDLCNClassifier.preset("fast", features=kinds, random_state=0), len(expected))
-    assert sum(a != b for a, b in zip(found, expected, strict=True)) <= MAY_DIFFER
+    model = DDLCNClassifier.preset("fast", features=kinds, random_state=0)
+    assert find_gaps(model, PINNED[f"fast {features}"]).max() < NEAR_TIE
 
 
 def test_a_file_of_format_3_with_two_kinds_of_descriptors(stripes):

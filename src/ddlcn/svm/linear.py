@@ -27,8 +27,9 @@ from ddlcn.utils.threads import map_threads
 Array = NDArray[Any]
 
 # From this share of nonzeros on a dense product is quicker: 101 classes, 374,000 columns of which a fifth are nonzero,
-# take 11 ms an image sparse and 2.3 ms dense, one thread. So many images are made dense at a time.
-DENSE_SHARE, DENSE_ROWS = 0.05, 16
+# take 11 ms an image sparse and 2.3 ms dense, one thread. DENSE_ROWS images are made dense at a time. BLAS rounds a row
+# differently in batches of different sizes, by 1e-7; where columns are few, speed is no reason to accept that.
+DENSE_SHARE, DENSE_COLUMNS, DENSE_ROWS = 0.05, 10_000, 16
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,11 @@ class LinearSVM:
         object.__setattr__(self, "coef", np.asfortranarray(self.coef))
 
     def decide(self, features: Any) -> Array:
-        """Decision values (n, classes), or (n,) for two classes; in the precision of the weights.
+        """Decision values (n, classes), or (n,) for two classes.
 
         Pairwise: votes, with the sum of confidences to break ties, as scikit-learn's SVC does it.
         """
-        raw = _multiply(features, self.coef)  # (n, rows)
-        raw += self.intercept.astype(raw.dtype)
+        raw = _multiply(features, self.coef) + self.intercept  # (n, rows)
         if self.n_classes == 2:
             # libsvm's pair (0, 1) is positive for class 0, everybody else's single row for class 1.
             return -raw[:, 0] if self.pairwise else raw[:, 0]
@@ -80,9 +80,10 @@ class LinearSVM:
 
 def _multiply(features: Any, coef: Array) -> Array:
     """features coef^T (n, rows), of a csr_array (n, columns). Features that are hardly sparse are made dense first."""
-    if features.nnz < DENSE_SHARE * features.shape[0] * features.shape[1]:
+    n, n_columns = features.shape
+    if n_columns < DENSE_COLUMNS or features.nnz < DENSE_SHARE * n * n_columns:
         return np.asarray(features @ coef.T)
-    starts = range(0, features.shape[0], DENSE_ROWS)
+    starts = range(0, n, DENSE_ROWS)
     return np.concatenate([features[start : start + DENSE_ROWS].toarray() @ coef.T for start in starts])
 
 
