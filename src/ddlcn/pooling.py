@@ -68,7 +68,6 @@ def pool(
     plus: NDArray[np.float64],
     minus: NDArray[np.float64] | None,
     power: float = 1.0,
-    engine: str = "auto",
 ) -> Any:
     """Features of a batch of images.
 
@@ -96,7 +95,7 @@ def pool(
     capacity = n_halves * len(pyramid) * int(codes.counts.sum())
     columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     ends = np.zeros(n_images + 1, np.int64)
-    get_engine(engine).pool_codes(
+    get_engine().pool_codes(
         codes.indices, codes.values, codes.counts, cells, starts, count_cells(pyramid), plus,
         np.empty(0) if minus is None else minus, power, columns, values, ends[1:],
     )  # fmt: skip
@@ -111,7 +110,6 @@ def attribute(
     plus: NDArray[np.float64],
     minus: NDArray[np.float64] | None,
     power: float = 1.0,
-    engine: str = "auto",
 ) -> Any:
     """Split the feature of one image among its descriptors: a pooled value belongs to the one that it comes from.
 
@@ -122,7 +120,7 @@ def attribute(
     parts : csr_array (n, columns), float32
         One nonzero for every nonzero of the feature; the sum of the rows is the feature.
     """
-    feature = pool(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power, engine)
+    feature = pool(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power)
     used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]  # (n, width)
     patch, _ = np.nonzero(used)
     atom, z = codes.indices[used].astype(np.int64), codes.values[used]

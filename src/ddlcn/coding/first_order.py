@@ -70,7 +70,6 @@ class FirstOrderPooling:
     model : FirstOrderModel
     beta, n_neighbors, tol
         Settings of the coding.
-    engine : str
 
     Attributes
     ----------
@@ -79,10 +78,10 @@ class FirstOrderPooling:
         D * directions.
     """
 
-    def __init__(self, model: FirstOrderModel, beta: float, n_neighbors: int | None, tol: float, engine: str = "auto"):
+    def __init__(self, model: FirstOrderModel, beta: float, n_neighbors: int | None, tol: float):
         self._model = model
-        self._coder = LocalityCoder(model.atoms, beta, n_neighbors, tol, engine)
-        self._engine = get_engine(engine)
+        self._coder = LocalityCoder(model.atoms, beta, n_neighbors, tol)
+        self._engine = get_engine()
         self.shape = model.means.shape
         self.n_columns_per_cell = model.means.size
 

@@ -86,8 +86,6 @@ class LocalityCoder:
         Solve on this many nearest atoms; None, or more than the number of atoms, means all.
     tol : float
         Bound on the certificate.
-    engine : str
-        The device's kernels (`ddlcn.engines`).
     n_jobs : int, optional
         Threads for the preparation.
     """
@@ -98,10 +96,9 @@ class LocalityCoder:
         beta: float,
         n_neighbors: int | None,
         tol: float,
-        engine: str = "auto",
         n_jobs: int | None = 1,
     ) -> None:
-        self._engine = get_engine(engine)
+        self._engine = get_engine()
         largest = float(np.abs(atoms).max())
         self._unit = 1.0  # dividing atoms, descriptors and beta by it leaves codes and certificates unchanged
         if largest > 0.0 and not 1.0 / LARGE <= largest <= LARGE:

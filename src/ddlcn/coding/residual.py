@@ -64,7 +64,6 @@ class ResidualCoder:
         One value per layer.
     tol : float
         Bound on the certificates.
-    engine : str
 
     Attributes
     ----------
@@ -80,12 +79,11 @@ class ResidualCoder:
         betas: Sequence[float],
         n_neighbors: Sequence[int | None],
         tol: float,
-        engine: str = "auto",
     ) -> None:
-        self._engine = get_engine(engine)
+        self._engine = get_engine()
         self._dictionaries = dictionaries
         layers = zip(dictionaries, betas, n_neighbors, strict=True)
-        self._coders = [LocalityCoder(atoms, beta, k, tol, engine) for atoms, beta, k in layers]
+        self._coders = [LocalityCoder(atoms, beta, k, tol) for atoms, beta, k in layers]
         layer1 = self._coders[0]
         self.n_dimensions, self.dtype = layer1.n_dimensions, layer1.dtype
         ends = np.cumsum([layer1.n_atoms] + [layer1.n_atoms * coder.n_atoms for coder in self._coders[1:]]).tolist()

@@ -37,18 +37,17 @@ _DECAY = 4.0
 _DECAY_PASSES = 3
 # Convergence is checked over whole passes of at least this many mini-batches: one step on a small X is too noisy.
 _WINDOW = 16
-# Atoms per matrix product in the sweep: gap_tol for BLAS, few gap_tol that the sequential part stays in cache.
+# Atoms per matrix product in the sweep: enough for BLAS, few enough that the sequential part stays in cache.
 _SWEEP_BLOCK = 64
 # The objective at the start and at the end is evaluated on all of X, or on this many of its rows, drawn once.
 _EVALUATION_ROWS = 50_000
 # An atom is dead when its use (A_jj) is below this part of the mean use.
 _DEAD = 1e-6
-# With more atoms than this, a code may end _GAP_TOL times the mean of 1/2 ||x||^2 above its minimum. The exact code of
-# a nearly flat patch, whose descriptor is far shorter than l1_radius, has as many atoms as dimensions: a tenth of the
-# descriptors of digits took nearly all the time (128 atoms of 3,380 descriptors: exact 33 s, this 0.9 s; 1,024 atoms:
-# 165 and 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other. Up to 100 atoms, the most that a class has
-# in the paper's tables, codes stay exact and dictionaries as in docs/RESULTS.md (100 atoms: 4 s, could be 0.7).
-_MAX_EXACT_ATOMS, _GAP_TOL = 100, 1e-5
+# With at least as many atoms as dimensions, a code may end this many times the mean of 1/2 ||x||^2 above its minimum.
+# The exact code of a nearly flat patch, whose descriptor is far shorter than l1_radius, then has as many atoms as
+# dimensions: a tenth of the descriptors of digits took nearly all the time (128 atoms of 3,380 descriptors: exact 33 s,
+# this 0.9 s; 1,024 atoms: 165 and 6 s; 1e-6: 3.1 and 21 s), at objectives within 0.1 % of each other.
+_GAP_TOL = 1e-5
 # Dead atoms are replaced once per pass, and in long passes after this number of mini-batches.
 _DEAD_CHECK = 50
 
@@ -62,7 +61,7 @@ class DictionaryResult:
     atoms : ndarray (n_atoms, m)
         C-contiguous, of the dtype of X, every row of norm <= 1 (to rounding).
     objective : ndarray (n_windows + 2,)
-        mean_i 1/2 ||x_i - a_i V||^2 with exact codes (of more than 100 atoms: within 1e-5 of the mean of
+        mean_i 1/2 ||x_i - a_i V||^2 with exact codes (if n_atoms >= m: within 1e-5 of the mean of
         1/2 ||x_i||^2). First entry: at the start; last entry: at `atoms`; both on all of X or, if X has more
         than 50,000 rows, on the same 50,000 of them. Between: one entry per pass over X (several passes where
         one has fewer than 16 mini-batches), every mini-batch at the atoms it was coded with.
@@ -162,7 +161,7 @@ def learn(
     if n <= _EVALUATION_ROWS:  # sort X once in the order of the mini-batches: saves a sixth with 15 atoms
         problem = _Problem(problem.rows(order), 1.0, problem.radius)
         order = sample
-    if n_atoms > _MAX_EXACT_ATOMS:
+    if n_atoms >= X.shape[1]:
         problem.gap_tol = _GAP_TOL * problem.energy(sample)
     parts = np.array_split(order, n_parts)
     first, best = problem.objective(V, sample), V.copy()

@@ -1,18 +1,12 @@
-"""The hot kernels, once per device, with the same names and signatures; `get_engine` returns a device's."""
+"""The hot kernels; `get_engine` returns them."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from ddlcn.utils.validation import check_choice
 
-
-def get_engine(name: str = "auto") -> ModuleType:
-    """Return the kernels for a device: "cpu", or "auto" for the best available.
-
-    Imported on demand, since numba is slow to import.
-    """
-    check_choice("engine", name, ("auto", "cpu"))
+def get_engine() -> ModuleType:
+    """The kernels of this machine's CPU. Imported on demand, since numba is slow to import."""
     from ddlcn.engines import cpu
 
     return cpu
