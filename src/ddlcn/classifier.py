@@ -81,6 +81,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         *,
         dictionary_images: int | None = None,
         atoms_per_class: Any = 15,
+        shared_atoms: int = 0,
         l1_radius: float = 0.35,
         n_layers: int = 2,
         deep_atoms: Any = "auto",
@@ -101,8 +102,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            features, dictionary_images=dictionary_images, atoms_per_class=atoms_per_class, l1_radius=l1_radius,
-            n_layers=n_layers, deep_atoms=deep_atoms, depth=depth, layer_weights=layer_weights,
+            features, dictionary_images=dictionary_images, atoms_per_class=atoms_per_class, shared_atoms=shared_atoms,
+            l1_radius=l1_radius, n_layers=n_layers, deep_atoms=deep_atoms, depth=depth, layer_weights=layer_weights,
             n_neighbors=n_neighbors, beta=beta, first_order=first_order, pyramid=pyramid, pool_power=pool_power,
             n_jobs=n_jobs, random_state=random_state, verbose=verbose,
         )  # fmt: skip

@@ -36,6 +36,7 @@ class BranchConfig:
     descriptors: Any
     n_layers: int
     atoms_per_class: int | str
+    shared_atoms: int
     dictionary_images: int | None
     l1_radius: float
     deep_atoms: tuple[int, ...] | str
@@ -118,6 +119,7 @@ def _configure_branch(kind: Any, given: Mapping[str, Any]) -> BranchConfig:
         descriptors=resolve_descriptors(kind),
         n_layers=n_layers,
         atoms_per_class=given["atoms_per_class"],
+        shared_atoms=check_count("shared_atoms", given["shared_atoms"], 0),
         dictionary_images=None if p is None else check_count("dictionary_images", p),
         l1_radius=check_number("l1_radius", given["l1_radius"], above=True),
         deep_atoms=deep_atoms if isinstance(deep_atoms, str) else tuple(deep_atoms),

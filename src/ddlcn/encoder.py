@@ -41,6 +41,8 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         Training images per class from which layer 1 is learned (the paper's p), drawn at random; None means all.
     atoms_per_class : int or "auto", default 15
         Atoms that layer 1 learns for every class (the paper's q); "auto" means about 100 in all.
+    shared_atoms : int, default 0
+        Atoms that layer 1 learns from all classes together, instead of class by class; 0: class by class.
     l1_radius : float, default 0.35
         Bound on the l1 norm of the codes while a dictionary is learned.
     n_layers : int, default 2
@@ -103,6 +105,7 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         *,
         dictionary_images: int | None = None,
         atoms_per_class: Any = 15,
+        shared_atoms: int = 0,
         l1_radius: float = 0.35,
         n_layers: int = 2,
         deep_atoms: Any = "auto",
@@ -120,6 +123,7 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         self.features = features
         self.dictionary_images = dictionary_images
         self.atoms_per_class = atoms_per_class
+        self.shared_atoms = shared_atoms
         self.l1_radius = l1_radius
         self.n_layers = n_layers
         self.deep_atoms = deep_atoms

@@ -19,6 +19,7 @@ from ddlcn.configuration import BranchConfig
 from ddlcn.descriptors import describe_by_class, sample_descriptors
 from ddlcn.dictionaries import (
     learn_deep_layers,
+    learn_dictionary,
     learn_first_order,
     learn_layer1,
     learn_residual_layers,
@@ -101,9 +102,7 @@ def learn_branch(
         descriptors = config.descriptors
         if hasattr(descriptors, "fit_items"):
             descriptors.fit_items(items, n_jobs)
-        n_atoms = resolve_atoms_per_class(config.atoms_per_class, len(classes))
-        of_layer1 = (items, labels) if training.dictionary is None else training.dictionary
-        layer1 = learn_class_atoms(config, descriptors, *of_layer1, n_atoms, seeds, n_jobs, verbose)
+        layer1 = _learn_layer1(config, descriptors, training, seeds, n_jobs, verbose)
 
     sizes = resolve_deep_atoms(config.deep_atoms, config.n_layers, len(layer1), config.depth)
     sample = np.empty((0, 0))
@@ -114,7 +113,7 @@ def learn_branch(
     else:
         deeper = _learn_residual(config, layer1, sample, sizes, seeds, n_jobs) if sizes else []
     first_order = _learn_first_order(config, sample, seeds, n_jobs) if config.first_order > 0 else None
-    atom_labels = np.repeat(classes, len(layer1) // len(classes))
+    atom_labels = classes[:0] if config.shared_atoms else np.repeat(classes, len(layer1) // len(classes))
     global_weight = GLOBAL_WEIGHT_OF_ONE if np.bincount(labels).min() == 1 else GLOBAL_WEIGHT
     return Branch(config, descriptors, [layer1, *deeper], first_order, atom_labels, global_weight)
 
@@ -132,6 +131,18 @@ def learn_class_atoms(
     """Layer 1 atoms for the classes of `labels` (n,), class after class: (n_classes * n_atoms, m)."""
     by_class = describe_by_class(descriptors, items, labels, config.dictionary_images, seeds.images)
     return learn_layer1(by_class, n_atoms, config.l1_radius, seeds.layer1, n_jobs, verbose=verbose)
+
+
+def _learn_layer1(
+    config: BranchConfig, descriptors: Any, training: TrainingImages, seeds: Seeds, n_jobs: int | None, verbose: bool
+) -> Array:
+    """Atoms (D_1, m) of all classes together, or class after class."""
+    items, labels = training.dictionary or (training.items, training.labels)
+    if config.shared_atoms:
+        sample = sample_descriptors(descriptors, items, seeds.images, n_jobs)
+        return learn_dictionary(sample, config.shared_atoms, config.l1_radius, random_state=seeds.layer1).atoms
+    n_atoms = resolve_atoms_per_class(config.atoms_per_class, len(training.classes))
+    return learn_class_atoms(config, descriptors, items, labels, n_atoms, seeds, n_jobs, verbose)
 
 
 def _learn_residual(

@@ -31,6 +31,7 @@ _ALL = (
     Method(
         "ddlcn accurate", "DDLCN", "descriptors", "DDLCN, three scales and first-order features", {"preset": "accurate"}
     ),
+    Method("ddlcn aligned", "DDLCN", "descriptors", "DDLCN for faces and the like", {"preset": "aligned"}),
     Method("ddlcn paper", "DDLCN", "descriptors", "DDLCN with the paper's settings", {"preset": "paper"}),
     Method(
         "ddlcn cnn",

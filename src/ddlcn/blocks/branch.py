@@ -36,7 +36,7 @@ class Branch:
         Fitted.
     dictionaries : list of ndarrays (atoms, m), one per layer
     first_order : FirstOrderModel or None
-    atom_labels : ndarray (atoms of layer 1,)
+    atom_labels : ndarray (atoms of layer 1,), or (0,) if all classes share them
         The class from whose images each atom was learned.
     global_weight : float
         How much of the feature describes the image as a whole, where the descriptors do.

@@ -16,9 +16,10 @@ from sklearn.base import TransformerMixin
 from ddlcn.descriptors.container import Descriptors
 from ddlcn.descriptors.store import Extracted
 from ddlcn.images import AnyImage, GreyImage, NamedImage, name_images, read_image
+from ddlcn.images.contrast import CONTRASTS, even_contrast
 from ddlcn.utils.estimators import TakesImages
 from ddlcn.utils.threads import map_threads
-from ddlcn.utils.validation import check_count
+from ddlcn.utils.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -47,6 +48,9 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
     border : int, default 0
         Pixels by which the image is continued on every side (with the value at its edge), after it was brought to
         size: patches then also see what lies near the edge at their centre. Digits that fill their frame want it.
+    contrast : "none", "local" or "log", default "none"
+        How the picture's contrast is evened out before it is described: not at all; minus the mean of the
+        neighbourhood, divided by its deviation, for faces under any light; or by the logarithm. See `images.contrast`.
     n_jobs : int, optional
         Threads, one image each; None means every core. The result does not depend on it.
 
@@ -66,6 +70,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         max_side: int | None = 300,
         min_side: int | None = None,
         border: int = 0,
+        contrast: str = "none",
         n_jobs: int | None = None,
     ) -> None:
         self.patch_size = patch_size
@@ -73,6 +78,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         self.max_side = max_side
         self.min_side = min_side
         self.border = border
+        self.contrast = contrast
         self.n_jobs = n_jobs
 
     def fit(self, images: Any = None, y: Any = None) -> DenseSIFT:
@@ -141,9 +147,10 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
 
     def extract(self, image: AnyImage, name: str = "image") -> Extracted:
         """All of the work, as `descriptors.store` keeps it: the descriptors, and the image in bytes."""
-        patch_sizes, step, *_ = self._check_parameters()
+        patch_sizes, step, *_, contrast = self._check_parameters()
         grey = self.read(image, name)
-        return Extracted(describe_grey(grey, patch_sizes, step), np.round(255.0 * grey).astype(np.uint8))
+        described = describe_grey(even_contrast(grey, contrast), patch_sizes, step)
+        return Extracted(described, np.round(255.0 * grey).astype(np.uint8))
 
     def finish(self, extracted: Extracted) -> Descriptors:
         """The descriptors of what `extract` took from an image: nothing is left to do."""
@@ -155,13 +162,13 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         return ("DenseSIFT", *self._check_parameters())
 
     def read(self, image: AnyImage, name: str = "image") -> GreyImage:
-        """One image as it is described: grey values (H, W) in [0, 1], brought to size, with its border."""
-        patch_sizes, _, max_side, min_side, border = self._check_parameters()
+        """One image as it is seen: grey values (H, W) in [0, 1], brought to size, with its border."""
+        patch_sizes, _, max_side, min_side, border, _ = self._check_parameters()
         grey = read_image(image, max_side=max_side, min_side=min_side, patch_size=max(patch_sizes), name=name)
         return np.pad(grey, border, mode="edge") if border > 0 else grey
 
-    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int]:
-        """The parameters as numbers: patch sizes, step, max_side, min_side, border."""
+    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int, str]:
+        """The parameters, checked: patch sizes, step, max_side, min_side, border, contrast."""
         sizes = self.patch_size if isinstance(self.patch_size, tuple | list) else (self.patch_size,)
         if not sizes:
             raise ValueError("patch_size is empty: pass a number such as 16, or a tuple such as (12, 16, 24)")
@@ -175,7 +182,8 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
             )
         if max_side is not None and min_side is not None and min_side > max_side:
             raise ValueError(f"min_side={min_side} is larger than max_side={max_side}: lower min_side")
-        return sizes, step, max_side, min_side, check_count("border", self.border, 0)
+        border, contrast = check_count("border", self.border, 0), check_choice("contrast", self.contrast, CONTRASTS)
+        return sizes, step, max_side, min_side, border, contrast
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -192,7 +200,6 @@ def describe_grey(grey: GreyImage, patch_sizes: tuple[int, ...], step: int) -> D
     Parameters
     ----------
     grey : ndarray of shape (H, W), float32
-        Values in [0, 1].
     patch_sizes : tuple of int
         One grid each, stacked in this order.
     step : int

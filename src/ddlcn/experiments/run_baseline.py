@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from ddlcn import __version__
@@ -110,8 +111,9 @@ def _list_options(settings: Settings) -> dict[str, Any]:
 
 
 def replace_side(features: DenseSIFT, max_side: int) -> DenseSIFT:
-    """The same descriptors on pictures of another size."""
-    return DenseSIFT(features.patch_size, features.step, max_side, features.min_side)
+    """The same descriptors on pictures of at most that size."""
+    changed: DenseSIFT = clone(features).set_params(max_side=min(max_side, features.max_side or max_side))
+    return changed
 
 
 class Decoded:

@@ -110,7 +110,7 @@ def unpack_branches(
     branches, n_layers, n_atoms = [], 0, 0
     for b, own in enumerate(config.branches):
         dictionaries = [arrays[f"dictionary{n_layers + l}"] for l in range(1, own.n_layers + 1)]
-        size = len(dictionaries[0])
+        size = 0 if own.shared_atoms else len(dictionaries[0])
         atom_classes = arrays["atom_classes"][n_atoms : n_atoms + size]
         n_layers, n_atoms = n_layers + own.n_layers, n_atoms + size
         first_order = None

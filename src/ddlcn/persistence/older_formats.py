@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Parameters that have another name now; those that are gone.
+# Parameters that have another name now; those that are gone; those that came later, at what models did before.
 RENAMED = {"tangents": "first_order"}
 GONE = ("engine", "per_features")
+ADDED = {"shared_atoms": 0}
 # Arrays that have another name now: (beginning, end) of the name.
 RENAMED_ARRAYS = (("tangents", "first_order"), ("whole_share", "global_weight"))
 
@@ -28,7 +29,7 @@ def upgrade(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> tuple[di
         own = own or [{} for _ in packed["several"]]
         pairs = zip(packed["several"], own, strict=True)
         given["features"] = {"several": [{"features": each, "parameters": more} for each, more in pairs]}
-    header["parameters"] = _rename(given)
+    header["parameters"] = ADDED | _rename(given)
     header["branch_weights"] = header.get("shares", [1.0])
     header["backbones"] = header.get("networks", [])
     card = dict(header.get("card", {}))

@@ -72,6 +72,9 @@ def expand(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
         seeds = Seeds.spawn(model.random_state)
         expanded.branches_ = []
         for branch in model.branches_:
+            if branch.config.shared_atoms:  # they belong to no class
+                expanded.branches_.append(branch)
+                continue
             old = branch.dictionaries[0]
             n_atoms = len(old) // len(np.unique(branch.atom_labels))
             atoms = learn_class_atoms(branch.config, branch.descriptors, *training, n_atoms, seeds, model.n_jobs)
