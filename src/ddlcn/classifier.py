@@ -15,17 +15,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 
 from ddlcn.blocks import EncodedImages, Encoding
+from ddlcn.choosing import choose_recipe
 from ddlcn.configuration import EncoderConfig
 from ddlcn.decisions import iter_decisions
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.images import name_images
+from ddlcn.images.copies import add_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
 from ddlcn.svm import Calibrator, FeatureRows, KeptFeatures, SVMConfig, Training, pick_class, train
-from ddlcn.utils.validation import check_choice
+from ddlcn.utils.validation import check_choice, check_count
 
 Array = NDArray[Any]
 
@@ -37,6 +39,12 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     ----------
     features, dictionary_images, ..., pool_power, n_jobs, random_state, verbose
         As of `DDLCNEncoder`. The defaults are the paper's; `DDLCNClassifier.preset` has measured ones.
+    recipes : tuple of str, default ()
+        Presets among which `fit` chooses, on folds of the training images; the chosen one's parameters then count in
+        place of all above and of `copies` and `C`. What `preset("auto")` sets.
+    copies : int, default 0
+        Virtual copies of every training image that the SVM also learns from: slightly turned, scaled, bent
+        (`ddlcn.images.variation`). For digits and drawings, where a class has few.
     C : float, default 1.0
         Weight of the training errors in the SVM.
     svm : "liblinear" or "libsvm", default "liblinear"
@@ -53,6 +61,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
+    parameters_ : dict
+        The parameters in force: the constructor's, or those of the recipe that was chosen.
     coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
     intercept_ : ndarray, one number per row of coef_
     patches_ : TrainingPatches or None
@@ -60,7 +70,6 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     card_ : dict
         What is known about the training, for `ddlcn info`: images per class and whatever was added.
     linear_svm_ : LinearSVM; calibrator_ : Calibrator
-        What decides, and what makes probabilities of decisions.
     branches_, branch_weights_, dictionaries_, first_order_, atom_labels_
         As of `DDLCNEncoder`.
 
@@ -92,6 +101,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         first_order: int = 0,
         pyramid: tuple[int, ...] = (1, 2, 4),
         pool_power: float = 1.0,
+        recipes: tuple[str, ...] = (),
+        copies: int = 0,
         C: float = 1.0,
         svm: str = "liblinear",
         class_weight: Any = None,
@@ -107,19 +118,16 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             n_neighbors=n_neighbors, beta=beta, first_order=first_order, pyramid=pyramid, pool_power=pool_power,
             n_jobs=n_jobs, random_state=random_state, verbose=verbose,
         )  # fmt: skip
-        self.C, self.svm, self.class_weight = C, svm, class_weight
+        self.recipes, self.copies, self.C, self.svm, self.class_weight = recipes, copies, C, svm, class_weight
         self.keep_features, self.keep_patches = keep_features, keep_patches
 
     @classmethod
     def preset(cls, name: str, features: Any = None, n_layers: int | None = None, **changes: Any) -> DDLCNClassifier:
-        """A classifier with settings that were measured (docs/depth.md): "paper", "fast" or "accurate".
+        """A classifier with measured settings: "paper", "fast", "accurate" or "aligned"; see `ddlcn.presets`.
 
         Parameters
         ----------
         name : str
-            "paper": the published settings, those of the constructor. "fast": a micro-dictionary of about 100 atoms
-            and one residual layer; what most people should start from. "accurate": three patch sizes and first order
-            beside the residual layer; several times slower.
         features : str, object or list, optional
             Other descriptors than the preset's, with settings that suit them: "cnn" for photographs of things.
         n_layers : int, optional
@@ -132,6 +140,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     def configure(self, C: float | None = None) -> EncoderConfig:
         """Check every parameter, before any image is read."""
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
+        check_count("copies", self.copies, 0)
         config = super().configure(self.C if C is None else C)
         if self.keep_patches:
             check_patches(config.branches)
@@ -139,27 +148,35 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
     def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds) -> Self:
         """`fit`, after everything was checked: also what the experiments call."""
+        self.parameters_, chosen = self.get_params(deep=False), {}
+        if self.recipes:
+            choice = choose_recipe(self.recipes, self.parameters_, training, seeds, self.n_jobs)
+            config, chosen = choice.recipe.config, {"chosen": choice.why}
+            self.parameters_ |= {**choice.recipe.parameters, "recipes": ()}
         super().learn(config, training, seeds)
         items, labels, self.classes_ = training.items, training.labels, training.classes
         show = self.verbose > 0
         encoding = Encoding(self.branches_, self.branch_weights_)
-        trained = self.fit_svm(EncodedImages(encoding, items, self.n_jobs, show), labels, seeds.folds)
+        copies = self.parameters_["copies"]
+        seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + copies)
+        trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         self.kept_: KeptFeatures | None = None
         if self.keep_features and trained.features is not None:
-            self.kept_ = KeptFeatures(trained.features, self.classes_[labels])
+            self.kept_ = KeptFeatures(trained.features, self.classes_[rows])
         self.patches_: TrainingPatches | None = None
         if self.keep_patches:
             self.patches_ = collect_patches(self.branches_[0], items, self.classes_[labels], self.n_jobs, show)
-        self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist()}
+        self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist(), **chosen}
         return self
 
     def fit_svm(self, rows: FeatureRows, labels: NDArray[np.intp], seed: np.random.SeedSequence) -> Training:
-        """The SVM and what its probabilities need, from features and class indices."""
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
-        config = SVMConfig(len(self.classes_), self.C, self.svm, weights)
+        """The SVM and what its probabilities need, from features and class indices of all images and copies."""
+        own = self.parameters_
+        weights = compute_class_weight(own["class_weight"], classes=self.classes_, y=self.classes_[labels])
+        config = SVMConfig(len(self.classes_), own["C"], own["svm"], weights)
         trained = train(rows, labels, config, self.n_jobs)
         self.linear_svm_ = trained.svm
-        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed)
+        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, 1 + own["copies"])
         return trained
 
     def predict(self, images: Any, reject: bool = False) -> Array:
@@ -192,13 +209,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         return self.calibrator_.probabilities(self.decision_function(images), self.n_jobs)
 
     def explain(self, image: Any) -> Explanation:
-        """Why one image is predicted as what it is: its decision values, split exactly among its patches.
-
-        Returns
-        -------
-        explanation : Explanation
-            `.ranking`, `.of(label)`, `.heat_map(label)`, `.top_atoms(label)`; see `ddlcn.inspection.explanation`.
-        """
+        """Why one image is predicted as what it is: its decision values, split exactly among its patches."""
         (item,) = name_images([image])
         return explain(self.encoding, self.linear_svm_, self.classes_, item)
 
@@ -207,8 +218,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         encoding = self.encoding
         calibration = self.calibrator_.find(self.n_jobs)
         learned = (encoding.branches, encoding.weights, self.linear_svm_, calibration)
-        parameters = self.get_params(deep=False)
-        write_model(ModelParts(parameters, self.classes_, *learned, self.card_, self.patches_, self.kept_), path)
+        write_model(ModelParts(self.parameters_, self.classes_, *learned, self.card_, self.patches_, self.kept_), path)
 
     @property
     def coef_(self) -> Array:
@@ -225,15 +235,10 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
 
 def load_model(path: Any) -> DDLCNClassifier:
-    """Read a classifier that `DDLCNClassifier.save` wrote.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, altered, of another kind, or of a newer version.
-    """
+    """Read a classifier that `save` wrote; ModelFileError if it is damaged, of another kind or a newer version."""
     parts = read_model(path)
     model = DDLCNClassifier(**parts.parameters)
+    model.parameters_ = parts.parameters
     model.classes_, model.branches_, model.branch_weights_ = parts.classes, parts.branches, parts.branch_weights
     model.linear_svm_, model.calibrator_ = parts.svm, Calibrator(parts.calibration)
     model.card_, model.patches_, model.kept_ = parts.card, parts.patches, parts.kept

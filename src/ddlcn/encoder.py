@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ddlcn.blocks import Encoding
-from ddlcn.branch_weights import choose_branch_weights
+from ddlcn.choosing import choose_branch_weights
 from ddlcn.coding.first_order import FirstOrderModel
 from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
 from ddlcn.descriptors import keep_descriptors
@@ -175,13 +175,7 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         return self.encoding.transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
 
     def reconstruct(self, images: Any) -> list[list[Array]]:
-        """Each layer's approximation of the descriptors (the paper's y', y'', ...).
-
-        Returns
-        -------
-        approximations : list, one entry per image: a list of n_layers ndarrays (patches, width of a descriptor)
-            With several kinds of descriptors those of the first, then those of the next.
-        """
+        """Each layer's approximation (patches, m) of every image's descriptors (the paper's y', y'', ...)."""
         branches = self.encoding.branches
         items = name_images(images)
         return list(map_threads(lambda item: [y for b in branches for y in b.reconstruct(item)], items, self.n_jobs))

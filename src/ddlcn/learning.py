@@ -66,11 +66,12 @@ class Seeds(NamedTuple):
     sample: Seed
     first_order: Seed
     folds: Seed
+    copies: Seed
 
     @classmethod
     def spawn(cls, random_state: Any) -> Seeds:
-        images, layer1, deeper, folds, sample, first_order = seed_sequence(random_state).spawn(6)
-        return cls(images, layer1, deeper, sample, first_order, folds)
+        images, layer1, deeper, folds, sample, first_order, copies = seed_sequence(random_state).spawn(7)
+        return cls(images, layer1, deeper, sample, first_order, folds, copies)
 
 
 def learn_branch(

@@ -1,4 +1,14 @@
-"""Named settings of the estimators, chosen on folds of training images (docs/depth.md has the figures)."""
+"""Named settings of the estimators, chosen on folds of training images (docs/depth.md, docs/few_images.md).
+
+paper       the published settings, those of the constructor
+fast        a micro-dictionary of about 100 atoms and one residual layer
+accurate    three patch sizes, and first order beside the residual layer; several times slower
+aligned     faces and the like, where every part is at its place in every picture: small patches without their light, a
+            dictionary that all classes share, a fine grid
+drawn       digits, letters, drawings: three patch sizes, a shared dictionary, virtual copies of the training images
+backbone    photographs of things: the map of a pretrained backbone; needs `pip install 'ddlcn[cnn]'`
+auto        whichever of these is best on folds of the training images
+"""
 
 from __future__ import annotations
 
@@ -7,9 +17,14 @@ from typing import Any
 
 from ddlcn.configuration import BRANCH_PARAMETERS, override_branches, split_features
 from ddlcn.descriptors import ConvMap, DenseSIFT
+from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.utils.validation import check_choice, check_count
 
-NAMES = ("paper", "fast", "accurate", "aligned")
+NAMES = ("auto", "paper", "fast", "accurate", "aligned", "drawn", "backbone")
+# What "auto" chooses among; the last where its packages are installed.
+RECIPES = ("accurate", "fast", "aligned", "drawn", "backbone")
+# The classifier's parameters that a preset may set.
+PARAMETERS = (*BRANCH_PARAMETERS, "features", "copies", "C")
 
 # Photos are reduced to at most 300 pixels; small pictures are enlarged, so that a few hundred patches fit on them.
 _SIDES: dict[str, Any] = {"max_side": 300, "min_side": 96}
@@ -22,6 +37,10 @@ _MICRO = {
 # Chosen on folds of the training faces of Extended Yale B and AR (docs/few_images.md).
 _ALIGNED = {
     "n_layers": 1, "shared_atoms": 256, "n_neighbors": 5, "beta": 0.05, "pyramid": (16,), "pool_power": 0.5, "C": 10.0,
+}  # fmt: skip
+# Digits: chosen on training images of MNIST, validated on others of them (docs/few_images.md).
+_DRAWN = {
+    "n_layers": 1, "shared_atoms": 200, "n_neighbors": 5, "beta": 0.05, "pool_power": 0.5, "copies": 30, "C": 10.0,
 }  # fmt: skip
 # On a backbone's map, chosen on folds of Caltech 101's training images (docs/pretrained.md): more atoms, neighbours 5
 # to 30, beta 0.01 to 0.2 and C 3 to 100 lie within half a point.
@@ -47,6 +66,9 @@ def get_preset(
         Any other parameters, to replace the preset's; for every kind of descriptor.
     """
     check_choice("preset", name, NAMES)
+    changes = dict(changes or {})
+    if name == "auto":
+        return {"recipes": list_recipes(), **_check_changes(changes, n_layers, features)}
     parameters = _get_parameters(name)
     if n_layers is not None:
         parameters = _change_depth(parameters, check_count("n_layers", n_layers))
@@ -55,10 +77,24 @@ def get_preset(
         if n_layers is not None:
             on_maps["n_layers"] = n_layers
         parameters = _describe_otherwise(parameters, features, on_maps)
-    changes = dict(changes or {})
     if "features" in parameters:
         parameters["features"] = override_branches(parameters["features"], tuple(changes))
     return {**parameters, **changes}
+
+
+def list_recipes(backbone: bool | None = None) -> tuple[str, ...]:
+    """What "auto" chooses among, with or without the pretrained backbone; None: with it where it is installed."""
+    with_backbone = has_networks() if backbone is None else backbone
+    return RECIPES if with_backbone else tuple(name for name in RECIPES if name != "backbone")
+
+
+def _check_changes(changes: dict[str, Any], n_layers: int | None, features: Any) -> dict[str, Any]:
+    """Changes of "auto", less those that a recipe has of its own."""
+    given = {**changes, **{name: value for name, value in (("n_layers", n_layers), ("features", features)) if value}}
+    for name in given:
+        if name in PARAMETERS:
+            raise ValueError(f'preset "auto" chooses {name} itself: leave it out, or name another preset')
+    return given
 
 
 def _change_depth(parameters: dict[str, Any], n_layers: int) -> dict[str, Any]:
@@ -95,6 +131,10 @@ def _is_map(kind: Any) -> bool:
 def _get_parameters(name: str) -> dict[str, Any]:
     if name == "paper":
         return {}
+    if name == "backbone":
+        return {**_ON_MAPS, "features": "cnn"}
+    if name == "drawn":
+        return {**_DRAWN, "features": DenseSIFT(patch_size=(14, 20, 28), step=4, max_side=112, min_side=80)}
     if name == "aligned":
         return {**_ALIGNED, "features": DenseSIFT(patch_size=8, step=2, max_side=112, min_side=80, contrast="local")}
     if name == "fast":

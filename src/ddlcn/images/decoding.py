@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from ddlcn.images.variation import VirtualCopy
+
 
 @runtime_checkable
 class HoldsFile(Protocol):
@@ -23,7 +25,7 @@ class HoldsFile(Protocol):
     def read_bytes(self) -> Callable[[], bytes]: ...
 
 
-AnyImage: TypeAlias = "str | os.PathLike[str] | HoldsFile | NDArray[Any] | Image.Image"
+AnyImage: TypeAlias = "str | os.PathLike[str] | HoldsFile | NDArray[Any] | Image.Image | VirtualCopy"
 # From the (width, height) of a picture to its size after resizing.
 Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
 
@@ -57,6 +59,9 @@ def decode(image: AnyImage, fit: Fit, name: str, convert: Callable[[Any, str], A
     ImageReadError
         If a file cannot be read.
     """
+    if isinstance(image, VirtualCopy):
+        array, size = decode(image.image, fit, name, convert)
+        return image.vary(array), size
     if isinstance(image, str | os.PathLike):
         path = os.fspath(image)
         return _read_file(path, path, fit, convert)

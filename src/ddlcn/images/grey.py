@@ -17,6 +17,7 @@ from PIL import Image
 
 from ddlcn.images.decoding import AnyImage, check_pixels, decode, find_white
 from ddlcn.images.naming import NamedImage, name_images
+from ddlcn.images.variation import VirtualCopy
 from ddlcn.utils.threads import map_threads
 from ddlcn.utils.validation import check_count
 
@@ -65,6 +66,9 @@ def read_image(
     ValueError
         If an array is not an image.
     """
+    if isinstance(image, VirtualCopy):  # varied last: a small picture is enlarged first, and stays sharp
+        original = read_image(image.image, max_side=max_side, min_side=min_side, patch_size=patch_size, name=name)
+        return image.vary(original)
     max_side = None if max_side is None else check_count("max_side", max_side)
     min_side = 1 if min_side is None else check_count("min_side", min_side)
     patch_size = check_count("patch_size", patch_size)

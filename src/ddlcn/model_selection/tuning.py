@@ -18,7 +18,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
 from ddlcn.blocks import Branch, Encoding
-from ddlcn.branch_weights import weigh_evenly
+from ddlcn.choosing import weigh_evenly
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.configuration import BranchConfig, override_branches
 from ddlcn.descriptors import ConvMap, keep_descriptors

@@ -80,10 +80,14 @@ class Calibrator:
         y: NDArray[np.intp],
         config: SVMConfig,
         seed: np.random.SeedSequence,
+        n_rows: int = 1,
     ) -> Calibrator:
-        """Keep a sample of the training images: of the Gram matrix if there is one, else of the features' own."""
+        """Keep a sample of the training images: of the Gram matrix if there is one, else of the features' own.
+
+        Every image has `n_rows` rows, itself and its copies. Copies are left out: they would give held-out images away.
+        """
         rng = np.random.default_rng(seed)
-        chosen = draw_in_proportion(y, MAX_IMAGES, rng)
+        chosen = n_rows * draw_in_proportion(y[::n_rows], MAX_IMAGES, rng)
         if training.gram is None:
             kept = gram_matrix(training.features[chosen])
         else:

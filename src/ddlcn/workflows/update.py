@@ -8,18 +8,23 @@ needs the old images again.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import keep_descriptors
-from ddlcn.images import name_images
+from ddlcn.images import NamedImage, name_images
+from ddlcn.images.copies import add_copies
 from ddlcn.learning import Seeds, learn_class_atoms
 from ddlcn.svm import KeptFeatures
 from ddlcn.utils.labels import match_labels
+
+Array = NDArray[Any]
 
 # What was measured on a model says nothing about the next.
 MEASURED = ("accuracy", "interval", "tested", "balanced_accuracy")
@@ -35,7 +40,6 @@ def update(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
     images, y
         New images and their labels; new labels are new classes.
     """
-    encoding = model.encoding
     if model.kept_ is None:
         raise ValueError(
             "this model kept no features of its training images, so it cannot learn more without them: train again on "
@@ -43,7 +47,7 @@ def update(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
         )
     items = list(name_images(images))
     labels = match_labels(y, model.classes_, len(items))
-    features = encoding.transform(items, model.n_jobs, model.verbose > 0)
+    features, labels = _encode(model, items, labels)
     together = sparse.vstack([model.kept_.features, features], format="csr")
     return _refit(model, KeptFeatures(together, np.concatenate([model.kept_.labels, labels])))
 
@@ -82,8 +86,15 @@ def expand(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
             of_atoms = np.concatenate([branch.atom_labels, np.repeat(new, n_atoms)])
             expanded.branches_.append(replace(branch, dictionaries=layers, atom_labels=of_atoms, _blocks=[]))
         expanded.patches_ = None
-    features = expanded.encoding.transform(items, model.n_jobs, model.verbose > 0)
-    return _refit(expanded, KeptFeatures(features, labels))
+    return _refit(expanded, KeptFeatures(*_encode(expanded, items, labels)))
+
+
+def _encode(model: DDLCNClassifier, items: Sequence[NamedImage], labels: Array) -> tuple[Any, Array]:
+    """Features of images and of their copies, and the label of each."""
+    copies = model.parameters_["copies"]
+    seen = add_copies(items, copies, Seeds.spawn(model.random_state).copies)
+    features = model.encoding.transform(seen, model.n_jobs, model.verbose > 0)
+    return features, np.repeat(labels, 1 + copies)
 
 
 def _refit(model: DDLCNClassifier, kept: KeptFeatures) -> DDLCNClassifier:
@@ -93,6 +104,6 @@ def _refit(model: DDLCNClassifier, kept: KeptFeatures) -> DDLCNClassifier:
     updated.fit_svm(kept, labels, Seeds.spawn(model.random_state).folds)
     updated.kept_ = kept
     card = {name: value for name, value in model.card_.items() if name not in MEASURED}
-    counts = np.bincount(labels).tolist()
+    counts = np.bincount(labels[:: 1 + model.parameters_["copies"]]).tolist()
     updated.card_ = card | {"images_per_class": counts, "how": "not tested since images were added"}
     return updated

@@ -1,0 +1,143 @@
+"""Which of several complete recipes suits the pictures: judged on folds of training images, everything learned anew.
+
+Where a class has a single picture nothing can be held out, and what can be seen without labels decides.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold
+
+from ddlcn.blocks import Encoding
+from ddlcn.choosing.branch_weights import weigh_evenly
+from ddlcn.choosing.look import see_kind
+from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
+from ddlcn.images.copies import add_copies
+from ddlcn.learning import Seeds, TrainingImages, learn_branch
+from ddlcn.presets import PARAMETERS, get_preset
+from ddlcn.svm import KeptFeatures, SVMConfig, pick_class, train
+from ddlcn.utils.sampling import draw_per_class
+
+# Images that recipes are judged on, at most (but two of every class), folds, and copies of each image in them: enough
+# to see which recipe is ahead, at a fraction of the time of the final fit.
+MAX_IMAGES, N_FOLDS, MAX_COPIES = 300, 2, 10
+# What is tried first for pictures of each kind, where only their looks are known.
+BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "accurate")}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Complete settings under a name.
+
+    Attributes
+    ----------
+    name : str
+    parameters : mapping
+        Of the classifier.
+    config : EncoderConfig
+        The same, checked.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    config: EncoderConfig
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The recipe that was chosen, and why.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    accuracies : dict
+        What every recipe reached on the folds, mean over classes; empty if nothing could be held out.
+    why : str
+        One line, for people.
+    """
+
+    recipe: Recipe
+    accuracies: dict[str, float] = field(default_factory=dict)
+    why: str = ""
+
+
+def make_recipe(name: str, defaults: Mapping[str, Any]) -> Recipe:
+    """The recipe of a preset; `defaults` are the parameters that it leaves as they are."""
+    given = get_preset(name)
+    parameters = {each: given.get(each, defaults[each]) for each in PARAMETERS}
+    own = {each: parameters[each] for each in BRANCH_PARAMETERS}
+    return Recipe(name, parameters, configure(parameters["features"], own, parameters["C"]))
+
+
+def choose_recipe(
+    names: Sequence[str], defaults: Mapping[str, Any], training: TrainingImages, seeds: Seeds, n_jobs: int | None
+) -> Choice:
+    """The recipe with the best accuracy, mean over classes, on held-out training images; ties go to the first.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of presets.
+    defaults : mapping
+        Parameters of the classifier; those that a preset sets are not looked at.
+    training : TrainingImages
+    seeds : Seeds
+        Copied: they can be used again.
+    n_jobs : int, optional
+    """
+    labels, recipes = training.labels, [make_recipe(name, defaults) for name in names]
+    if len(recipes) == 1:
+        return Choice(recipes[0], {}, f"{recipes[0].name}, the only one")
+    if np.bincount(labels).min() < 2:
+        return _choose_by_look(recipes, training, n_jobs)
+    rng = np.random.default_rng(copy.deepcopy(seeds.folds))
+    chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
+    splits = [(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen])]
+    accuracies = {}
+    for recipe in recipes:
+        y_pred = [_predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs) for split in splits]
+        y_true = labels[np.concatenate([test for _, test in splits])]
+        accuracies[recipe.name] = float(balanced_accuracy_score(y_true, np.concatenate(y_pred)))
+    best = max(recipes, key=lambda recipe: accuracies[recipe.name])
+    listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
+    why = f"{best.name}, the best on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
+    return Choice(best, accuracies, why)
+
+
+def _choose_by_look(recipes: Sequence[Recipe], training: TrainingImages, n_jobs: int | None) -> Choice:
+    kind = see_kind(training.items, n_jobs)
+    known = {recipe.name: recipe for recipe in recipes}
+    recipe = next((known[name] for name in BY_LOOK[kind] if name in known), recipes[0])
+    look = {"drawn": "drawn", "aligned": "aligned with each other", "photo": "neither drawn nor aligned"}[kind]
+    why = f"{recipe.name}: a class has a single image, so nothing could be tried, and the images look {look}"
+    return Choice(recipe, {}, why)
+
+
+def _predict(
+    recipe: Recipe,
+    training: TrainingImages,
+    inside: NDArray[np.intp],
+    outside: NDArray[np.intp],
+    seeds: Seeds,
+    n_jobs: int | None,
+) -> NDArray[np.intp]:
+    """Class indices of the images `outside`, by the recipe learned from those `inside`."""
+    items, labels, n_classes = training.items, training.labels, len(training.classes)
+    own = TrainingImages([items[i] for i in inside.tolist()], labels[inside], training.classes)
+    fresh = [replace(each, descriptors=clone(each.descriptors, safe=False)) for each in recipe.config.branches]
+    branches = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in fresh]
+    encoding = Encoding(branches, weigh_evenly(len(branches)))
+    n_copies = min(recipe.parameters.get("copies", 0), MAX_COPIES)
+    y = np.repeat(labels[inside], 1 + n_copies)
+    rows = KeptFeatures(encoding.transform(add_copies(own.items, n_copies, seeds.copies), n_jobs), y)
+    svm = train(rows, y, SVMConfig(n_classes, recipe.config.C, "liblinear", np.ones(n_classes)), n_jobs).svm
+    return pick_class(svm.decide(encoding.transform([items[i] for i in outside.tolist()], n_jobs)))
