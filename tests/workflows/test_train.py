@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.model_selection.splits import plan_splits
 from ddlcn.workflows import train as train_module
 from ddlcn.workflows.checkpoint import Checkpoint
-from ddlcn.workflows.train import Training, prepare_models
+from ddlcn.workflows.train import Training, prepare_model
 
 LABELS = np.repeat(["a", "b", "c"], 12)
 
@@ -58,7 +59,7 @@ def make_training(folder, goal, **more):
     paths = [path for path in sorted(folder.glob("*/*.png")) if path.parent.name < "digit3"]
     labels = np.array([path.parent.name for path in paths])
     model = DDLCNClassifier(n_layers=1, atoms_per_class=2, random_state=0)
-    return Training({"sift": model}, paths, labels, np.arange(len(paths)), goal, **more)
+    return Training(model, paths, labels, np.arange(len(paths)), goal, **more)
 
 
 def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, monkeypatch):
@@ -78,14 +79,14 @@ def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, mon
     monkeypatch.setattr(DDLCNClassifier, "fit", die_at_the_third)
     goal = tmp_path / "again.ddlcn"
     one_at_a_time = make_training(digit_folder, goal)
-    one_at_a_time.models["sift"].set_params(n_jobs=1)
+    one_at_a_time.model.set_params(n_jobs=1)
     with pytest.raises(KeyboardInterrupt):
         one_at_a_time.run()
     assert not goal.exists()
     assert len(json.loads((tmp_path / "again.ddlcn.part").read_text())["done"]) == 1
     fitted.extend([0, 0])  # no more dying
     training = make_training(digit_folder, goal, resume=True)
-    training.models["sift"].set_params(verbose=1, n_jobs=2)  # on a terminal now, and with other threads
+    training.model.set_params(verbose=1, n_jobs=2)  # on a terminal now, and with other threads
     again, found = training.run()
     assert len(fitted) == 8  # three before, two noted; the model's own fit and the two folds that were left
     assert found.accuracy == result.accuracy
@@ -128,43 +129,45 @@ def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch)
     assert len(result.y_true) == len(split.test)
 
 
-def test_descriptors_are_chosen_on_training_folds_only(digit_folder, tmp_path, monkeypatch):
-    """One candidate sees patches of 8 pixels, the other is blind; held-out pictures are not looked at for that."""
+def test_a_recipe_is_chosen_on_training_images_only(digit_folder, tmp_path, monkeypatch):
     training = make_training(digit_folder, tmp_path / "m.ddlcn")
-    blind = DDLCNClassifier(
-        n_layers=1, atoms_per_class=2, random_state=0, features=DenseSIFT(patch_size=4, step=4, max_side=4)
-    )
-    seeing = DDLCNClassifier(n_layers=1, atoms_per_class=2, random_state=0, features=DenseSIFT(patch_size=8, step=4))
-    training.models = {"blind": blind, "seeing": seeing}
-    splits, _ = plan_splits(training.labels, training.groups, None, True, 0)
-    held_out = {training.paths[i] for i in splits[0].test}
+    training.model = DDLCNClassifier(recipes=("fast", "drawn"), random_state=0)
+    training.groups = np.arange(len(training.paths)) // 2  # pictures in pairs: one of each is looked at
+    (split,), _ = plan_splits(training.labels, training.groups, None, True, 0)
     looked_at = []
+    real = train_module.choose_recipe
 
-    def note(verb):
-        def noting(self, images, *rest):
-            looked_at.append({item.image for item in images})
-            return verb(self, images, *rest)
+    def watch(names, parameters, images, seeds, n_jobs):
+        looked_at.extend(item.image for item in images.items)
+        return real(names, parameters, images, seeds, n_jobs)
 
-        return noting
-
-    for name in ("fit", "predict"):
-        monkeypatch.setattr(DDLCNClassifier, name, note(getattr(DDLCNClassifier, name)))
+    monkeypatch.setattr(train_module, "choose_recipe", watch)
     model, result = training.run()
-    assert all(not seen & held_out for seen in looked_at[:8])  # two candidates, two folds, learned and tested
-    assert held_out in looked_at[8:]
-    assert training.chosen["features"].startswith("seeing (blind ")
-    assert model.features is not blind.features
-    assert model.features.patch_size == 8
+    places = np.array([list(training.paths).index(path) for path in looked_at])
+    assert set(places) <= set(split.train)
+    assert len(set(training.groups[places])) == len(places)
+    assert re.match(
+        r"(fast|drawn), .* on 2 folds of \d+ training images: fast [\d.]+ %, drawn [\d.]+ %", training.recipe
+    )
+    assert model.recipes == ()
+    assert model.shared_atoms == (200 if training.recipe.startswith("drawn") else 0)
+    assert load_model(tmp_path / "m.ddlcn").card_["chosen"] == training.recipe
     assert result.description.endswith("images held out")
 
 
 def test_words_mean_models(tmp_path):
-    assert list(prepare_models("fast", None, "sift", random_state=0)) == ["sift"]
-    assert list(prepare_models("fast", None, "auto")) == (["sift", "cnn"] if has_networks() else ["sift"])
+    assert prepare_model("fast", None, "", random_state=0).features.patch_size == 24
+    assert prepare_model("fast", None, "sift").features.patch_size == 24
+    for words in (("auto", None, ""), ("fast", None, "auto")):
+        assert ("backbone" in prepare_model(*words).recipes) == has_networks()
+    with pytest.raises(ValueError, match='preset "auto" chooses n_layers itself'):
+        prepare_model("auto", 3, "")
+    with pytest.raises(ValueError, match='preset "auto" chooses features itself'):
+        prepare_model("auto", None, "sift")
     with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
-        prepare_models("fast", None, "surf")
+        prepare_model("fast", None, "surf")
     with pytest.raises(FileNotFoundError if has_networks() else ModuleNotFoundError):
-        prepare_models("fast", None, f"onnx:{tmp_path / 'missing.onnx'}")
+        prepare_model("fast", None, f"onnx:{tmp_path / 'missing.onnx'}")
 
 
 def test_words_mean_networks(tmp_path):
@@ -173,9 +176,9 @@ def test_words_mean_networks(tmp_path):
         pytest.skip("ddlcn[cnn] is not installed")
     from tests.descriptors.pretrained.tiny import write_tiny
 
-    both = prepare_models("fast", None, "sift+cnn", random_state=0)["sift+cnn"]
+    both = prepare_model("fast", None, "sift+cnn", random_state=0)
     assert isinstance(both.features[0][0], DenseSIFT)
     assert both.features[1] == "cnn"
     assert both.atoms_per_class == 10
     name = f"onnx:{write_tiny(tmp_path / 'a+b.onnx')}"
-    assert prepare_models("paper", 1, name)[name].features == name
+    assert prepare_model("paper", 1, name).features == name

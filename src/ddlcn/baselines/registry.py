@@ -13,6 +13,8 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
+from ddlcn.presets import list_recipes
+
 
 @dataclass(frozen=True)
 class Method:
@@ -27,11 +29,19 @@ class Method:
 
 
 _ALL = (
+    Method(
+        "ddlcn auto",
+        "DDLCN",
+        "descriptors",
+        "DDLCN, the recipe chosen on folds, no pretrained network",
+        {"preset": "auto", "recipes": list_recipes(backbone=False)},
+    ),
     Method("ddlcn fast", "DDLCN", "descriptors", "DDLCN, one scale of patches", {"preset": "fast"}),
     Method(
         "ddlcn accurate", "DDLCN", "descriptors", "DDLCN, three scales and first-order features", {"preset": "accurate"}
     ),
     Method("ddlcn aligned", "DDLCN", "descriptors", "DDLCN for faces and the like", {"preset": "aligned"}),
+    Method("ddlcn drawn", "DDLCN", "descriptors", "DDLCN for digits and drawings", {"preset": "drawn"}),
     Method("ddlcn paper", "DDLCN", "descriptors", "DDLCN with the paper's settings", {"preset": "paper"}),
     Method(
         "ddlcn cnn",

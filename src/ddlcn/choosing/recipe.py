@@ -1,6 +1,7 @@
-"""Which of several complete recipes suits the pictures: judged on folds of training images, everything learned anew.
+"""Which of several complete recipes suits the pictures: by their looks, and judged on folds of training images.
 
-Where a class has a single picture nothing can be held out, and what can be seen without labels decides.
+On the folds everything is learned anew. With few images they decide little, and what can be seen without labels counts
+more; where a class has a single image it is all that counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
@@ -29,7 +31,9 @@ from ddlcn.utils.sampling import draw_per_class
 # Images that recipes are judged on, at most (but two of every class), folds, and copies of each image in them: enough
 # to see which recipe is ahead, at a fraction of the time of the final fit.
 MAX_IMAGES, N_FOLDS, MAX_COPIES = 300, 2, 10
-# What is tried first for pictures of each kind, where only their looks are known.
+# Another recipe than that for the looks of the images must be ahead so far that chance has less than this probability.
+CHANCE = 0.05
+# What suits pictures of each kind; the first that is there.
 BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "accurate")}
 
 
@@ -80,7 +84,7 @@ def make_recipe(name: str, defaults: Mapping[str, Any]) -> Recipe:
 def choose_recipe(
     names: Sequence[str], defaults: Mapping[str, Any], training: TrainingImages, seeds: Seeds, n_jobs: int | None
 ) -> Choice:
-    """The recipe with the best accuracy, mean over classes, on held-out training images; ties go to the first.
+    """The recipe for what the images look like, or another that is surely better on held-out training images.
 
     Parameters
     ----------
@@ -96,30 +100,45 @@ def choose_recipe(
     labels, recipes = training.labels, [make_recipe(name, defaults) for name in names]
     if len(recipes) == 1:
         return Choice(recipes[0], {}, f"{recipes[0].name}, the only one")
+    likely, look = _recognise_kind(recipes, training, n_jobs)
     if np.bincount(labels).min() < 2:
-        return _choose_by_look(recipes, training, n_jobs)
+        why = f"{likely.name}, since the images look {look}; a class has a single image, so nothing could be tried"
+        return Choice(likely, {}, why)
     rng = np.random.default_rng(copy.deepcopy(seeds.folds))
     chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
     splits = [(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen])]
-    accuracies = {}
+    y_true = labels[np.concatenate([test for _, test in splits])]
+    predicted = {}
     for recipe in recipes:
-        y_pred = [_predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs) for split in splits]
-        y_true = labels[np.concatenate([test for _, test in splits])]
-        accuracies[recipe.name] = float(balanced_accuracy_score(y_true, np.concatenate(y_pred)))
-    best = max(recipes, key=lambda recipe: accuracies[recipe.name])
+        parts = [_predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs) for split in splits]
+        predicted[recipe.name] = np.concatenate(parts)
+    accuracies = {name: float(balanced_accuracy_score(y_true, y_pred)) for name, y_pred in predicted.items()}
+    right = {name: y_pred == y_true for name, y_pred in predicted.items()}
+    better = [recipe for recipe in recipes if is_surely_better(right[recipe.name], right[likely.name])]
+    best = max(better, key=lambda recipe: accuracies[recipe.name], default=likely)
     listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
-    why = f"{best.name}, the best on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
+    reason = "ahead" if better else f"since the images look {look}, and no other was clearly ahead"
+    why = f"{best.name}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
     return Choice(best, accuracies, why)
 
 
-def _choose_by_look(recipes: Sequence[Recipe], training: TrainingImages, n_jobs: int | None) -> Choice:
+def is_surely_better(right: NDArray[np.bool_], reference: NDArray[np.bool_]) -> bool:
+    """Whether more held-out images (n,) are recognised than by another recipe, by more than chance would have it.
+
+    A sign test over the images that only one of the two recognises: with a handful of images, being ahead by one or two
+    says nothing, and what the images look like says more.
+    """
+    gained, lost = int((right & ~reference).sum()), int((reference & ~right).sum())
+    return gained > lost and binom.sf(gained - 1, gained + lost, 0.5) < CHANCE
+
+
+def _recognise_kind(recipes: Sequence[Recipe], training: TrainingImages, n_jobs: int | None) -> tuple[Recipe, str]:
+    """The recipe for what the images look like, and that in words."""
     kind = see_kind(training.items, n_jobs)
     known = {recipe.name: recipe for recipe in recipes}
     recipe = next((known[name] for name in BY_LOOK[kind] if name in known), recipes[0])
-    look = {"drawn": "drawn", "aligned": "aligned with each other", "photo": "neither drawn nor aligned"}[kind]
-    why = f"{recipe.name}: a class has a single image, so nothing could be tried, and the images look {look}"
-    return Choice(recipe, {}, why)
+    return recipe, {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}[kind]
 
 
 def _predict(

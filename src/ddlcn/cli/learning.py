@@ -19,10 +19,11 @@ def train(
         Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("model.ddlcn"),
-    preset: Annotated[str, typer.Option(help="fast, accurate or paper.")] = "fast",
+    preset: Annotated[str, typer.Option(help="auto, fast, accurate, aligned, drawn, backbone or paper.")] = "fast",
     features: Annotated[
-        str, typer.Option(help="Descriptors: sift, cnn (photographs of things), sift+cnn, onnx:FILE, or auto.")
-    ] = "sift",
+        str,
+        typer.Option(help="Descriptors: sift, cnn (photographs of things), sift+cnn or onnx:FILE."),
+    ] = "",
     layers: Annotated[int, typer.Option(min=0, help="Layers; 0 means the preset's.")] = 0,
     atoms_per_class: Annotated[int, typer.Option(min=0, help="Atoms per class; 0 means the preset's.")] = 0,
     images_per_class: Annotated[
@@ -38,11 +39,12 @@ def train(
     """Train on labelled pictures, estimate the accuracy on held-out pictures, and write a model file.
 
     Example: ddlcn train photos -o photos.ddlcn
+    Example: ddlcn train photos --preset auto
     Example: ddlcn train photos --features cnn
     """
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.quality_checks import find_duplicates, make_remarks
-    from ddlcn.workflows.train import Training, prepare_models
+    from ddlcn.workflows.train import Training, prepare_model
 
     def say(text: str) -> None:
         print(f"ddlcn: {text}", file=sys.stderr, flush=True)
@@ -53,7 +55,7 @@ def train(
     # Before any picture is read: an unknown option value or a missing package raises at once.
     changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
     changes |= {"random_state": seed, "verbose": verbose, "keep_patches": keep_patches}
-    models = prepare_models(preset, layers or None, features, **changes)
+    model = prepare_model(preset, layers or None, features, **changes)
     data = load_labelled(source, verbose=verbose)
     typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
     for path, reason in data.skipped:
@@ -62,7 +64,7 @@ def train(
     for remark in make_remarks(data.paths, data.labels, groups):
         say(f"note: {remark}")
     training = Training(
-        models, data.paths, data.labels, groups, output,
+        model, data.paths, data.labels, groups, output,
         n_per_class=images_per_class or None, tune=tune, resume=resume,
     )  # fmt: skip
     if verbose:
@@ -72,6 +74,8 @@ def train(
     except KeyboardInterrupt:
         say("stopped; the same command with --resume continues from here")
         raise typer.Exit(130) from None
+    if training.recipe:
+        typer.echo(f"chosen: {training.recipe}")
     if training.chosen:
         typer.echo(f"chosen on folds: {', '.join(f'{name} {value}' for name, value in training.chosen.items())}")
     if result is None:

@@ -52,7 +52,9 @@ def run_method(
 ) -> Row:
     """Run one method; the parameters are those of `run_settings`."""
     reset_peak_memory()
-    images, labels, is_test = _open(data, settings.quick)
+    # "auto" brings its own descriptors, so the pictures themselves must have the size that the table asks for.
+    side = settings.max_side if settings.method == "ddlcn auto" else MAX_SIDE
+    images, labels, is_test = _open(data, settings.quick, side)
     split = draw_split(settings, labels, is_test, seed)
     row = start_row(settings, seed, split, data)
     say("reading images")
@@ -119,8 +121,8 @@ def replace_side(features: DenseSIFT, max_side: int) -> DenseSIFT:
 class Decoded:
     """The images of a data set as grey pictures of 8 bits, each read once: no measured time includes reading files."""
 
-    def __init__(self, named: Sequence[tuple[str, Any]]) -> None:
-        self.named = named
+    def __init__(self, named: Sequence[tuple[str, Any]], max_side: int) -> None:
+        self.named, self._max_side = named, max_side
         self._read: dict[int, Array] = {}
 
     def __len__(self) -> int:
@@ -134,7 +136,7 @@ class Decoded:
 
     def _decode(self, i: int) -> Array:
         name, image = self.named[i]
-        return np.round(255.0 * read_image(image, max_side=MAX_SIDE, name=name)).astype(np.uint8)
+        return np.round(255.0 * read_image(image, max_side=self._max_side, name=name)).astype(np.uint8)
 
 
 class Files:
@@ -156,9 +158,9 @@ class Files:
 
 
 @lru_cache(maxsize=1)  # the runs of a data set follow each other
-def _open(data: Dataset, quick: bool) -> tuple[Decoded, NDArray[np.intp], NDArray[Any] | None]:
+def _open(data: Dataset, quick: bool, max_side: int) -> tuple[Decoded, NDArray[np.intp], NDArray[Any] | None]:
     images, labels, is_test = take_part(data, Settings(data.name, quick=quick))
-    return Decoded(images), labels, is_test
+    return Decoded(images, max_side), labels, is_test
 
 
 def _make_vectors(

@@ -20,29 +20,27 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ddlcn import __version__
+from ddlcn.choosing import choose_recipe, make_recipe
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors
-from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.descriptors.resolve import ONNX
 from ddlcn.images import NamedImage
+from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.model_selection.metrics import TestResult
-from ddlcn.model_selection.splits import Split, count_fewest_groups, plan_splits, split_folds
+from ddlcn.model_selection.splits import Split, plan_splits
 from ddlcn.model_selection.tuning import apply_tuning, tune
 from ddlcn.utils.progress import track
-from ddlcn.utils.sampling import draw_per_class
 from ddlcn.utils.threads import count_threads, map_threads
 from ddlcn.workflows.checkpoint import Checkpoint
 
 Array = NDArray[Any]
 
-# Descriptors are chosen on this many images at most, in this many folds.
-MAX_CHOSEN_BY, N_CHOICE_FOLDS = 600, 2
 # Features of the training images are kept in the model file, so that it can learn more, if they take no more than this.
 MAX_KEPT_BYTES = 100_000_000
 
 
-def prepare_models(preset: str, n_layers: int | None, features: str, **changes: Any) -> dict[str, DDLCNClassifier]:
-    """The classifiers that a person's words mean, by the name of their descriptors: one, or with "auto" several.
+def prepare_model(preset: str, n_layers: int | None, features: str, **changes: Any) -> DDLCNClassifier:
+    """The classifier that a person's words mean.
 
     Parameters
     ----------
@@ -50,22 +48,18 @@ def prepare_models(preset: str, n_layers: int | None, features: str, **changes: 
     n_layers : int or None
         None: the preset's.
     features : str
-        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "auto": "sift" and, where its packages are
-        installed, "cnn".
+        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "": the preset's. "auto" means preset "auto".
     **changes
         Of the classifier's parameters.
     """
-    names = [features]
-    if features == "auto":
-        names = ["sift", *(["cnn"] if has_networks() else [])]
-    models = {}
-    for name in names:
-        kinds: Any = name.split("+") if "+" in name and not name.startswith(ONNX) else name
-        models[name] = DDLCNClassifier.preset(preset, kinds, n_layers, **changes)
-        for branch in models[name].configure().branches:
-            if isinstance(branch.descriptors, ConvMap):
-                branch.descriptors.check_network()
-    return models
+    if "auto" in (preset, features):
+        return DDLCNClassifier.preset("auto", None if features == "auto" else features or None, n_layers, **changes)
+    kinds: Any = features.split("+") if "+" in features and not features.startswith(ONNX) else features or None
+    model = DDLCNClassifier.preset(preset, kinds, n_layers, **changes)
+    for branch in model.configure().branches:
+        if isinstance(branch.descriptors, ConvMap):
+            branch.descriptors.check_network()
+    return model
 
 
 @dataclass
@@ -74,9 +68,8 @@ class Training:
 
     Attributes
     ----------
-    models : dict of DDLCNClassifier
-        Not fitted, by the name of their descriptors; their `random_state` is the seed of everything. Of two or more
-        the best on folds of the training images is taken.
+    model : DDLCNClassifier
+        Not fitted; its `random_state` is the seed of everything. One with `recipes` is chosen on training images first.
     paths : sequence of n paths; labels : ndarray (n,); groups : ndarray (n,)
     goal : Path
         The model file.
@@ -88,10 +81,12 @@ class Training:
     say : function of a line of text
         Told what is being done.
     chosen : dict
-        What was chosen on folds, after `run`.
+        Settings that were tuned, after `run`.
+    recipe : str
+        Which recipe was chosen, and why, after `run`; "" if there was no choice.
     """
 
-    models: dict[str, DDLCNClassifier]
+    model: DDLCNClassifier
     paths: Sequence[Path]
     labels: Array
     groups: NDArray[np.intp]
@@ -101,24 +96,26 @@ class Training:
     resume: bool = False
     say: Callable[[str], None] = field(default=lambda _: None)
     chosen: dict[str, Any] = field(default_factory=dict)
+    recipe: str = ""
 
     def run(self) -> tuple[DDLCNClassifier, TestResult | None]:
         """Hold out, learn, test; then learn from all (or from `n_per_class`) and save: the model, and the figures."""
         begin = time.perf_counter()
         self._items = keep_descriptors(self.paths)
-        model = next(iter(self.models.values()))
-        seed = int(model.random_state)
+        model = self.model
         checkpoint = Checkpoint(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
-        choosing = len(self.models) > 1
-        splits, description = plan_splits(self.labels, self.groups, self.n_per_class, self.tune or choosing, seed)
-        self._describe()
-        model = self._choose(splits, checkpoint, seed) if choosing else model
+        one_only, seed = self.tune or bool(model.recipes), int(model.random_state)
+        splits, description = plan_splits(self.labels, self.groups, self.n_per_class, one_only, seed)
+        model = self._choose(model, splits, checkpoint) if model.recipes else model
+        self._describe(model)
         model = self._tune(model, splits, checkpoint) if self.tune else model
         final, result = self._learn(model, splits, description, checkpoint)
         if final.kept_ is not None and final.kept_.nbytes > MAX_KEPT_BYTES:
             final.kept_ = None
         seconds = round(time.perf_counter() - begin, 1)
         final.card_ |= {"version": __version__, "trained_in_seconds": seconds, "how": description}
+        if self.recipe:
+            final.card_["chosen"] = self.recipe
         if result is not None:
             final.card_ |= {
                 "accuracy": result.accuracy, "interval": list(result.interval), "tested": len(result.y_true),
@@ -131,15 +128,14 @@ class Training:
     def _take(self, chosen: NDArray[np.intp]) -> list[NamedImage]:
         return [self._items[i] for i in chosen.tolist()]
 
-    def _describe(self) -> None:
+    def _describe(self, model: DDLCNClassifier) -> None:
         """Describe all pictures, with all threads, for everything that follows."""
-        for name, model in self.models.items():
-            self.say(f"describing {len(self._items)} images ({name})")
-            for branch in model.configure().branches:
-                if hasattr(branch.descriptors, "extract"):
-                    described = describe_ahead(branch.descriptors, self._items, model.n_jobs)
-                    for _ in track(described, len(self._items), "describing images", model.verbose > 0):
-                        pass
+        self.say(f"describing {len(self._items)} images")
+        for branch in model.configure().branches:
+            if hasattr(branch.descriptors, "extract"):
+                described = describe_ahead(branch.descriptors, self._items, model.n_jobs)
+                for _ in track(described, len(self._items), "describing images", model.verbose > 0):
+                    pass
 
     def _learn(
         self, model: DDLCNClassifier, splits: list[Split], description: str, checkpoint: Checkpoint
@@ -177,30 +173,23 @@ class Training:
         fitted = clone(model).set_params(keep_patches=False).fit(self._take(split.train), self.labels[split.train])
         return list(fitted.predict(self._take(split.test)).tolist())
 
-    def _choose(self, splits: list[Split], checkpoint: Checkpoint, seed: int) -> DDLCNClassifier:
-        """The model that recognises most on folds of training images."""
+    def _choose(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
+        """The recipe that suits the training images, of near-duplicates one."""
         pool = splits[0].train if splits else np.arange(len(self.paths))
-        n_each = max(2, MAX_CHOSEN_BY // len(np.unique(self.labels)))
-        few = draw_per_class(self.labels, n_each, np.random.default_rng(seed), pool)
-        fewest = count_fewest_groups(self.labels[few], self.groups[few])
-        if fewest < 2:
-            self.say("a class has a single image: descriptors cannot be chosen on folds, so the first are taken")
-            return next(iter(self.models.values()))
-        folds = split_folds(few, self.labels, self.groups, min(N_CHOICE_FOLDS, fewest), seed)
-        rates = {}
-        for name, candidate in self.models.items():
-            self.say(f"trying descriptors {name!r} on folds of {len(few)} images")
+        pool = np.sort(pool[np.unique(self.groups[pool], return_index=True)[1]])
+        classes, labels = np.unique(self.labels[pool], return_inverse=True)
+        self.say(f"choosing among {', '.join(model.recipes)} on training images")
 
-            def test(candidate: DDLCNClassifier = candidate) -> list[list[Any]]:
-                return [self._test(candidate, fold) for fold in folds]
+        def choose() -> list[str]:
+            training = TrainingImages(self._take(pool), labels, classes)
+            parameters = model.get_params(deep=False)
+            choice = choose_recipe(model.recipes, parameters, training, Seeds.spawn(model.random_state), model.n_jobs)
+            return [choice.recipe.name, choice.why]
 
-            predictions = checkpoint.recall(f"tried-{name}", test)
-            right = [self.labels[f.test] == np.array(y_pred) for f, y_pred in zip(folds, predictions, strict=True)]
-            rates[name] = float(np.concatenate(right).mean())
-        best = max(rates, key=lambda name: rates[name])
-        listed = ", ".join(f"{name} {100 * rate:.1f} %" for name, rate in rates.items())
-        self.chosen["features"] = f"{best} ({listed})"
-        return self.models[best]
+        name, self.recipe = checkpoint.recall("recipe", choose)
+        recipe = make_recipe(name, model.get_params(deep=False))
+        chosen: DDLCNClassifier = clone(model).set_params(recipes=(), **recipe.parameters)
+        return chosen
 
     def _tune(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
         """The model with the best settings on folds of training images."""
@@ -212,9 +201,6 @@ class Training:
 
     def _make_key(self) -> str:
         # What changes the model; not how many threads make it, nor whether they show progress.
-        settings = [
-            (name, sorted((k, repr(v)) for k, v in model.get_params().items() if k not in ("n_jobs", "verbose")))
-            for name, model in self.models.items()
-        ]
+        settings = sorted((k, repr(v)) for k, v in self.model.get_params().items() if k not in ("n_jobs", "verbose"))
         parts = (__version__, list(map(str, self.paths)), self.labels.tolist(), self.n_per_class, self.tune, settings)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

@@ -1,0 +1,82 @@
+"""Pictures that are drawn, aligned or neither are told apart without labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+from scipy.ndimage import gaussian_filter, shift
+from sklearn.datasets import load_digits
+
+from ddlcn.choosing.look import measure_alignment, see_kind
+from ddlcn.images import name_images
+
+
+def name(images):
+    return list(name_images(images))
+
+
+def blot(rng):
+    """A picture without anything in particular at any place."""
+    texture = gaussian_filter(rng.normal(size=(100, 90)), 2.5)
+    return np.clip(0.5 + texture / (4 * texture.std()), 0, 1)
+
+
+def draw(rng):
+    picture = Image.new("L", (60, 60), 255)
+    points = rng.integers(10, 50, (5, 2)).ravel().tolist()
+    ImageDraw.Draw(picture).line(points, fill=0, width=3)
+    return np.asarray(picture)
+
+
+def make_aligned(n, rng, moved=0):
+    """One scene, the same at every place, and a little that differs."""
+    scene = blot(rng)
+    scenes = [np.clip(0.8 * scene + 0.2 * blot(rng), 0, 1) for _ in range(n)]
+    return [shift(each, rng.uniform(-moved, moved, 2), order=1, mode="wrap") for each in scenes]
+
+
+def test_ink_on_paper_and_chalk_on_a_board_are_drawn():
+    rng = np.random.default_rng(0)
+    drawings = [draw(rng) for _ in range(12)]
+    assert see_kind(name(drawings), 1) == "drawn"
+    assert see_kind(name([255 - drawing for drawing in drawings]), 1) == "drawn"
+    assert see_kind(name(np.kron(load_digits().images[:30] / 16, np.ones((4, 4)))), 1) in ("drawn", "aligned")
+
+
+def test_the_same_scene_is_aligned_and_moved_about_it_is_not():
+    rng = np.random.default_rng(0)
+    assert see_kind(name(make_aligned(12, rng)), 1) == "aligned"
+    assert see_kind(name(make_aligned(12, rng, moved=40)), 1) == "photo"
+    assert see_kind(name([blot(rng) for _ in range(12)]), 1) == "photo"
+
+
+def test_alignment_is_the_slow_obvious_version():
+    """Mean inner product of the same cell in two pictures, and of any two cells, pair by pair."""
+    from ddlcn.choosing import look
+    from ddlcn.descriptors import DenseSIFT
+
+    items = name(make_aligned(4, np.random.default_rng(1)))
+    sift = DenseSIFT(patch_size=16, step=8, max_side=look.SIDE, min_side=80, contrast="local")
+    cells = [look._average(sift.describe(item.image)) for item in items]
+    pairs = [(a, b) for a in range(4) for b in range(4) if a != b]
+    same = np.mean([(cells[a] * cells[b]).sum(axis=1).mean() for a, b in pairs])
+    every = np.mean([(cells[a] @ cells[b].T).mean() for a, b in pairs])
+    assert measure_alignment(items, 1) == pytest.approx((same - every) / (1 - every), abs=1e-9)
+
+
+def test_a_single_picture_or_a_flat_one_is_no_trouble():
+    assert see_kind(name([np.full((40, 40), 0.5)]), 1) == "photo"
+    assert see_kind(name([np.zeros((40, 40)), np.ones((40, 40))]), 1) in ("drawn", "aligned", "photo")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("dataset", "kind"), [("yaleb", "aligned"), ("ar", "aligned"), ("mnist", "drawn"), ("caltech101", "photo")]
+)
+def test_on_real_pictures(dataset, kind, data_root):
+    from ddlcn.datasets import load_dataset
+
+    data = load_dataset(dataset, data_root)
+    firsts = [int(np.flatnonzero(data.labels == c)[0]) for c in range(len(data.class_names))]
+    assert see_kind(name([data.images[i] for i in firsts]), 1) == kind

@@ -1,0 +1,118 @@
+"""The choice of a recipe: on training images alone, by their looks where those say more, and told in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from ddlcn import DDLCNClassifier, load_model
+from ddlcn.choosing.recipe import choose_recipe, is_surely_better, make_recipe
+from ddlcn.images import name_images
+from ddlcn.learning import Seeds, TrainingImages
+from ddlcn.presets import PARAMETERS, RECIPES, list_recipes
+from ddlcn.workflows.update import update
+
+SIFT = list_recipes(backbone=False)
+
+
+def draw_letters(n_each, seed=0):
+    """Three shapes in ink, each time a little different."""
+    rng = np.random.default_rng(seed)
+    images, labels = [], []
+    for _ in range(n_each):
+        for label in ("cross", "ring", "bars"):
+            picture = Image.new("L", (48, 48), 255)
+            pen, (x, y) = ImageDraw.Draw(picture), rng.integers(8, 14, 2).tolist()
+            if label == "cross":
+                pen.line((x, y, x + 24, y + 24), fill=0, width=3)
+                pen.line((x + 24, y, x, y + 24), fill=0, width=3)
+            elif label == "ring":
+                pen.ellipse((x, y, x + 24, y + 24), outline=0, width=3)
+            else:
+                for i in (0, 10, 20):
+                    pen.line((x, y + i, x + 24, y + i), fill=0, width=3)
+            images.append(np.asarray(picture))
+            labels.append(label)
+    return images, np.array(labels)
+
+
+def choose(images, labels, names=SIFT):
+    classes, y = np.unique(labels, return_inverse=True)
+    training = TrainingImages(list(name_images(images)), y, classes)
+    return choose_recipe(names, DDLCNClassifier().get_params(), training, Seeds.spawn(0), 1)
+
+
+def test_a_recipe_is_the_preset():
+    for name in SIFT:
+        recipe, model = make_recipe(name, DDLCNClassifier().get_params()), DDLCNClassifier.preset(name)
+        for each in PARAMETERS:
+            assert repr(recipe.parameters[each]) == repr(getattr(model, each))
+        assert recipe.config.C == model.C
+
+
+def test_with_a_single_image_the_looks_decide():
+    choice = choose(*draw_letters(1))
+    assert choice.recipe.name == "drawn"
+    assert choice.accuracies == {}
+    assert choice.why == ("drawn, since the images look drawn; a class has a single image, so nothing could be tried")
+
+
+def test_with_more_every_recipe_is_tried_and_told():
+    choice = choose(*draw_letters(4), names=("fast", "drawn"))
+    assert set(choice.accuracies) == {"fast", "drawn"}
+    assert all(0 <= accuracy <= 1 for accuracy in choice.accuracies.values())
+    assert choice.why.startswith(f"{choice.recipe.name}, ")
+    assert "on 2 folds of 12 training images: fast " in choice.why
+
+
+def test_of_one_recipe_there_is_no_choice():
+    assert choose(*draw_letters(2), names=("fast",)).recipe.name == "fast"
+
+
+def test_the_same_choice_twice():
+    images, labels = draw_letters(3)
+    assert (
+        choose(images, labels, ("fast", "aligned")).accuracies == choose(images, labels, ("fast", "aligned")).accuracies
+    )
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "sure"),
+    [(0, 0, False), (4, 0, False), (5, 0, True), (9, 4, False), (12, 3, True), (3, 12, False)],
+)
+def test_ahead_by_more_than_chance(gained, lost, sure):
+    """A one-sided sign test: five to nothing has a probability of 1/32, four to nothing of 1/16."""
+    right = np.array([True] * gained + [False] * lost + [True] * 30)
+    reference = np.array([False] * gained + [True] * lost + [True] * 30)
+    assert is_surely_better(right, reference) == sure
+
+
+def test_auto_is_a_classifier_like_any_other(tmp_path):
+    images, labels = draw_letters(3)
+    model = DDLCNClassifier.preset("auto", random_state=0, recipes=("fast", "drawn"), keep_features=True)
+    assert model.fit(images, labels) is model
+    new, expected = draw_letters(5, seed=1)
+    assert model.score(new, expected) > 0.9
+    name = model.card_["chosen"].split(",")[0]
+    plain = DDLCNClassifier.preset(name, random_state=0).fit(images, labels)
+    np.testing.assert_array_equal(plain.decision_function(new), model.decision_function(new))
+    assert model.recipes == ("fast", "drawn")  # what was asked for stays
+    assert model.parameters_["recipes"] == ()
+    assert model.parameters_["C"] == plain.C
+
+    model.save(tmp_path / "m.ddlcn")
+    found = load_model(tmp_path / "m.ddlcn")
+    np.testing.assert_array_equal(found.decision_function(new), model.decision_function(new))
+    assert found.C == plain.C
+    assert found.card_["chosen"] == model.card_["chosen"]
+    for one in (model, found):
+        assert update(one, new, expected).score(images, labels) > 0.9
+
+
+def test_what_auto_chooses_cannot_be_given():
+    for given in ({"C": 3.0}, {"copies": 2}, {"features": "sift"}, {"n_layers": 3}, {"pyramid": (1,)}):
+        with pytest.raises(ValueError, match=f'preset "auto" chooses {next(iter(given))} itself'):
+            DDLCNClassifier.preset("auto", **given)
+    assert DDLCNClassifier.preset("auto", class_weight="balanced").class_weight == "balanced"
+    assert set(list_recipes(backbone=True)) == set(RECIPES)
