@@ -140,10 +140,19 @@ def _learn_layer1(
     """Atoms (D_1, m) of all classes together, or class after class."""
     items, labels = training.dictionary or (training.items, training.labels)
     if config.shared_atoms:
-        sample = sample_descriptors(descriptors, items, seeds.images, n_jobs)
+        sample = _drop_flat(sample_descriptors(descriptors, items, seeds.images, n_jobs))
         return learn_dictionary(sample, config.shared_atoms, config.l1_radius, random_state=seeds.layer1).atoms
     n_atoms = resolve_atoms_per_class(config.atoms_per_class, len(training.classes))
     return learn_class_atoms(config, descriptors, items, labels, n_atoms, seeds, n_jobs, verbose)
+
+
+def _drop_flat(sample: Array) -> Array:
+    """Descriptors (n, m) of patches with something on them, where there are any.
+
+    The background of a drawing has no shape to learn, and its codes, of tiny descriptors, take nearly all the time.
+    """
+    norms = np.linalg.norm(sample, axis=1)
+    return sample[norms >= 0.5 * norms.max(initial=0.0)]
 
 
 def _learn_residual(
