@@ -152,7 +152,7 @@ def _drop_flat(sample: Array) -> Array:
     The background of a drawing has no shape to learn, and its codes, of tiny descriptors, take nearly all the time.
     """
     norms = np.linalg.norm(sample, axis=1)
-    return sample[norms >= 0.5 * norms.max(initial=0.0)]
+    return np.asarray(sample[norms >= 0.5 * norms.max(initial=0.0)])
 
 
 def _learn_residual(

@@ -58,12 +58,31 @@ def test_with_a_single_image_the_looks_decide():
     assert choice.why == ("drawn, since the images look drawn; a class has a single image, so nothing could be tried")
 
 
-def test_with_more_every_recipe_is_tried_and_told():
-    choice = choose(*draw_letters(4), names=("fast", "drawn"))
+def test_where_the_likely_recipe_fails_the_others_are_tried_and_told():
+    """Labels at random: nothing can recognise them, and chance is no reason to leave what the images look like."""
+    images, labels = draw_letters(8)
+    choice = choose(images, np.random.default_rng(0).permutation(labels), ("fast", "drawn"))
     assert set(choice.accuracies) == {"fast", "drawn"}
-    assert all(0 <= accuracy <= 1 for accuracy in choice.accuracies.values())
-    assert choice.why.startswith(f"{choice.recipe.name}, ")
-    assert "on 2 folds of 12 training images: fast " in choice.why
+    assert all(accuracy < 0.7 for accuracy in choice.accuracies.values())
+    assert choice.recipe.name == "drawn"
+    assert choice.why.startswith("drawn, since the images look drawn, and no other was clearly ahead on 2 folds of 24 ")
+
+
+def test_where_the_likely_recipe_makes_no_mistake_no_other_is_tried():
+    choice = choose(*draw_letters(4), names=("fast", "drawn"))
+    assert choice.accuracies == {"drawn": 1.0}
+
+
+def test_another_recipe_is_taken_where_it_is_surely_better(monkeypatch):
+    """Pretend that the images look like faces: on shapes that move about, "aligned" loses to "fast"."""
+    monkeypatch.setattr("ddlcn.choosing.recipe.see_kind", lambda items, n_jobs: "aligned")
+    rng = np.random.default_rng(0)
+    images, labels = draw_letters(12)
+    moved = [np.roll(image, rng.integers(-9, 10, 2), (0, 1)) for image in images]
+    choice = choose(moved, labels, ("aligned", "fast"))
+    assert choice.accuracies["fast"] > choice.accuracies["aligned"]
+    assert choice.recipe.name == "fast"
+    assert choice.why.startswith("fast, ahead on 2 folds of 36 training images: aligned ")
 
 
 def test_of_one_recipe_there_is_no_choice():

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
 from ddlcn.blocks import Encoding
@@ -33,6 +32,8 @@ from ddlcn.utils.sampling import draw_per_class
 MAX_IMAGES, N_FOLDS, MAX_COPIES = 300, 2, 10
 # Another recipe than that for the looks of the images must be ahead so far that chance has less than this probability.
 CHANCE = 0.05
+# Images that another recipe must recognise beyond the likely one, at least, for that: 1 / 2^5 is less, 1 / 2^4 is more.
+FEWEST_TO_GAIN = 5
 # What suits pictures of each kind; the first that is there.
 BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "accurate")}
 
@@ -63,7 +64,8 @@ class Choice:
     ----------
     recipe : Recipe
     accuracies : dict
-        What every recipe reached on the folds, mean over classes; empty if nothing could be held out.
+        What every recipe that was tried reached, mean over classes; empty if nothing could be held out. One that was
+        clearly behind after the first fold was not tried further.
     why : str
         One line, for people.
     """
@@ -100,45 +102,62 @@ def choose_recipe(
     labels, recipes = training.labels, [make_recipe(name, defaults) for name in names]
     if len(recipes) == 1:
         return Choice(recipes[0], {}, f"{recipes[0].name}, the only one")
-    likely, look = _recognise_kind(recipes, training, n_jobs)
+    likely, reason = _recognise_kind(recipes, training, n_jobs)
     if np.bincount(labels).min() < 2:
-        why = f"{likely.name}, since the images look {look}; a class has a single image, so nothing could be tried"
+        why = f"{likely.name}, {reason}; a class has a single image, so nothing could be tried"
         return Choice(likely, {}, why)
     rng = np.random.default_rng(copy.deepcopy(seeds.folds))
     chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
     splits = [(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen])]
     y_true = labels[np.concatenate([test for _, test in splits])]
-    predicted = {}
-    for recipe in recipes:
-        parts = [_predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs) for split in splits]
-        predicted[recipe.name] = np.concatenate(parts)
-    accuracies = {name: float(balanced_accuracy_score(y_true, y_pred)) for name, y_pred in predicted.items()}
-    right = {name: y_pred == y_true for name, y_pred in predicted.items()}
-    better = [recipe for recipe in recipes if is_surely_better(right[recipe.name], right[likely.name])]
+    right: dict[str, NDArray[np.bool_]] = {}
+    for recipe in sorted(recipes, key=lambda recipe: recipe is not likely):  # the likely one first
+        seen = np.empty(0, bool)
+        for split in splits:
+            y_pred = _predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs)
+            seen = np.concatenate([seen, y_pred == labels[split[1]]])
+            if recipe is not likely and is_surely_better(right[likely.name][: len(seen)], seen):
+                break  # it will not catch up: half the time is saved
+        right[recipe.name] = seen
+        if recipe is likely and (~seen).sum() < FEWEST_TO_GAIN:
+            break  # no other can be surely better
+    accuracies = {name: _average_over_classes(y_true[: len(seen)], seen) for name, seen in right.items()}
+    better = [recipe for recipe in recipes if is_surely_better(right.get(recipe.name), right[likely.name])]
     best = max(better, key=lambda recipe: accuracies[recipe.name], default=likely)
     listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
-    reason = "ahead" if better else f"since the images look {look}, and no other was clearly ahead"
+    reason = "ahead" if better else f"{reason}, and no other was clearly ahead"
     why = f"{best.name}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
     return Choice(best, accuracies, why)
 
 
-def is_surely_better(right: NDArray[np.bool_], reference: NDArray[np.bool_]) -> bool:
+def _average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) -> float:
+    """Mean over classes of the share of images (n,) that were recognised."""
+    counts = np.bincount(y_true)
+    return float((np.bincount(y_true, right)[counts > 0] / counts[counts > 0]).mean())
+
+
+def is_surely_better(right: NDArray[np.bool_] | None, reference: NDArray[np.bool_]) -> bool:
     """Whether more held-out images (n,) are recognised than by another recipe, by more than chance would have it.
 
     A sign test over the images that only one of the two recognises: with a handful of images, being ahead by one or two
     says nothing, and what the images look like says more.
     """
+    if right is None or len(right) < len(reference):  # given up
+        return False
     gained, lost = int((right & ~reference).sum()), int((reference & ~right).sum())
     return gained > lost and binom.sf(gained - 1, gained + lost, 0.5) < CHANCE
 
 
 def _recognise_kind(recipes: Sequence[Recipe], training: TrainingImages, n_jobs: int | None) -> tuple[Recipe, str]:
-    """The recipe for what the images look like, and that in words."""
+    """The recipe for what the images look like, or else the first, and why."""
     kind = see_kind(training.items, n_jobs)
     known = {recipe.name: recipe for recipe in recipes}
-    recipe = next((known[name] for name in BY_LOOK[kind] if name in known), recipes[0])
-    return recipe, {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}[kind]
+    for name in BY_LOOK[kind]:
+        if name in known:
+            look = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}[kind]
+            return known[name], f"since the images look {look}"
+    return recipes[0], "the first of the list"
 
 
 def _predict(
