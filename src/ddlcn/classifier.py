@@ -1,8 +1,6 @@
 """DDLCNClassifier, the whole story: images and labels in, labels out (docs/method.md).
 
     image -> local descriptors -> dictionaries and codes, n layers -> spatial-pyramid max pooling -> linear SVM
-
-An encoder with a linear SVM and calibrated probabilities on its features.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         Presets among which `fit` chooses, on folds of the training images; the chosen one's parameters then count in
         place of all above and of `copies` and `C`. What `preset("auto")` sets.
     copies : int, default 0
-        Virtual copies of every training image that the SVM also learns from: slightly turned, scaled, bent
-        (`ddlcn.images.variation`). For digits and drawings, where a class has few.
+        Virtual copies of every training image, slightly turned and bent, that the SVM also learns from.
     C : float, default 1.0
         Weight of the training errors in the SVM.
     svm : "liblinear" or "libsvm", default "liblinear"
@@ -55,16 +52,14 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         Keep the features of the training images, so that `ddlcn.workflows.update` can learn from more images later.
         About 100 KB an image with the preset "fast"; they are saved with the model. Not kept above 2 GB.
     keep_patches : bool, default False
-        Keep the patches of training images that are nearest to the atoms, so that explanations can show them. They are
-        pieces of the pictures, and are saved with the model: leave it off where the pictures are private.
+        Keep the patches nearest to the atoms, so that explanations can show them. They are pieces of the training
+        pictures, and are saved with the model: leave it off where those are private.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
-    parameters_ : dict
-        The parameters in force: the constructor's, or those of the recipe that was chosen.
-    coef_ : ndarray (n_classes, n_features); one row for two classes, one per pair of classes for svm="libsvm"
-    intercept_ : ndarray, one number per row of coef_
+    recipe_, parameters_ : dict; of the recipe that was chosen, and all that are in force
+    coef_, intercept_ : ndarrays; one row per class, one for two classes, one per pair of classes for svm="libsvm"
     patches_ : TrainingPatches or None
     kept_ : KeptFeatures or None
     card_ : dict
@@ -148,11 +143,11 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
     def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds) -> Self:
         """`fit`, after everything was checked: also what the experiments call."""
-        self.parameters_, chosen = self.get_params(deep=False), {}
+        self.recipe_, chosen = dict[str, Any](), {}
         if self.recipes:
             choice = choose_recipe(self.recipes, self.parameters_, training, seeds, self.n_jobs)
             config, chosen = choice.recipe.config, {"chosen": choice.why}
-            self.parameters_ |= {**choice.recipe.parameters, "recipes": ()}
+            self.recipe_ = {**choice.recipe.parameters, "recipes": ()}
         super().learn(config, training, seeds)
         items, labels, self.classes_ = training.items, training.labels, training.classes
         show = self.verbose > 0
@@ -221,6 +216,11 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         write_model(ModelParts(self.parameters_, self.classes_, *learned, self.card_, self.patches_, self.kept_), path)
 
     @property
+    def parameters_(self) -> dict[str, Any]:
+        """The parameters in force: the constructor's, or those of the recipe that was chosen."""
+        return {**self.get_params(deep=False), **self.recipe_}
+
+    @property
     def coef_(self) -> Array:
         """Weights of the SVM: (n_classes, columns of `transform`)."""
         return self.linear_svm_.coef
@@ -238,7 +238,7 @@ def load_model(path: Any) -> DDLCNClassifier:
     """Read a classifier that `save` wrote; ModelFileError if it is damaged, of another kind or a newer version."""
     parts = read_model(path)
     model = DDLCNClassifier(**parts.parameters)
-    model.parameters_ = parts.parameters
+    model.recipe_ = {}
     model.classes_, model.branches_, model.branch_weights_ = parts.classes, parts.branches, parts.branch_weights
     model.linear_svm_, model.calibrator_ = parts.svm, Calibrator(parts.calibration)
     model.card_, model.patches_, model.kept_ = parts.card, parts.patches, parts.kept

@@ -180,3 +180,9 @@ def test_words_mean_networks(tmp_path):
     assert both.atoms_per_class == 10
     name = f"onnx:{write_tiny(tmp_path / 'a+b.onnx')}"
     assert prepare_model("paper", 1, name).features == name
+
+
+def test_a_model_uses_all_threads_whatever_its_fits_had(digit_folder, tmp_path):
+    """Fits run side by side with a share of the threads each; the file must not remember that share."""
+    make_training(digit_folder, tmp_path / "m.ddlcn").run()
+    assert load_model(tmp_path / "m.ddlcn").n_jobs is None
