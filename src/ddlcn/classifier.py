@@ -1,6 +1,6 @@
 """DDLCNClassifier, the whole story: images and labels in, labels out (docs/method.md).
 
-    image -> local descriptors -> dictionaries and codes, n layers -> spatial-pyramid max pooling -> linear SVM
+image -> local descriptors -> dictionaries and codes, n layers -> spatial-pyramid max pooling -> linear SVM
 """
 
 from __future__ import annotations
