@@ -7,6 +7,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from ddlcn import DDLCNClassifier, load_model
+from ddlcn.baselines.registry import make_method
 from ddlcn.choosing.recipe import choose_recipe, is_surely_better, make_recipe
 from ddlcn.images import name_images
 from ddlcn.learning import Seeds, TrainingImages
@@ -127,6 +128,10 @@ def test_auto_is_a_classifier_like_any_other(tmp_path):
     assert found.card_["chosen"] == model.card_["chosen"]
     for one in (model, found):
         assert update(one, new, expected).score(images, labels) > 0.9
+
+
+def test_the_method_of_the_tables_has_every_recipe_but_the_backbone():
+    assert make_method("ddlcn auto", 0).recipes == SIFT
 
 
 def test_what_auto_chooses_cannot_be_given():

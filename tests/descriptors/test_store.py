@@ -92,7 +92,7 @@ def test_a_training_decodes_every_picture_once(digit_folder, tmp_path, monkeypat
     paths = [path for path in sorted(digit_folder.glob("*/*.png")) if path.parent.name < "digit3"]
     labels = np.array([path.parent.name for path in paths])
     model = DDLCNClassifier.preset("fast", random_state=0, keep_patches=True)
-    Training({"sift": model}, paths, labels, np.arange(len(paths)), tmp_path / "m.ddlcn").run()
+    Training(model, paths, labels, np.arange(len(paths)), tmp_path / "m.ddlcn").run()
     assert set(decoded.values()) == {1}
     assert len(decoded) == len(paths)
 

@@ -13,8 +13,6 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
-from ddlcn.presets import list_recipes
-
 
 @dataclass(frozen=True)
 class Method:
@@ -34,7 +32,7 @@ _ALL = (
         "DDLCN",
         "descriptors",
         "DDLCN, the recipe chosen on folds, no pretrained network",
-        {"preset": "auto", "recipes": list_recipes(backbone=False)},
+        {"preset": "auto", "recipes": ("accurate", "fast", "aligned", "drawn")},
     ),
     Method("ddlcn fast", "DDLCN", "descriptors", "DDLCN, one scale of patches", {"preset": "fast"}),
     Method(
