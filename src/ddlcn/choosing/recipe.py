@@ -126,7 +126,12 @@ def choose_recipe(
     better = [recipe for recipe in recipes if is_surely_better(right.get(recipe.name), right[likely.name])]
     best = max(better, key=lambda recipe: accuracies[recipe.name], default=likely)
     listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
-    reason = "ahead" if better else f"{reason}, and no other was clearly ahead"
+    if better:
+        reason = "ahead"
+    elif len(right) > 1:
+        reason += ", and no other was clearly ahead"
+    else:
+        reason += ", and it made too few mistakes for another to be clearly ahead"
     why = f"{best.name}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
     return Choice(best, accuracies, why)
 
