@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ddlcn.coding.locality import BLOCK, LocalityCoder
+from ddlcn.coding.locality import BLOCK, LocalityCoder, borrow
 from ddlcn.engines import get_engine
+from ddlcn.utils.sparse_rows import make_csr
 
 Array = NDArray[Any]
 
@@ -55,10 +56,10 @@ class FirstOrderModel:
     floor: float
 
 
-def to_unit_norm(X: Array, floor: float) -> Array:
+def to_unit_norm(X: Array, floor: float, out: Array | None = None) -> Array:
     """Scale rows to unit norm; those with a norm below `floor` are divided by `floor`."""
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    unit: Array = (X / np.maximum(norms, floor)[:, None]).astype(X.dtype)
+    unit = np.empty_like(X, order="C") if out is None else out
+    get_engine().scale_to_unit_norm(X, floor, unit)
     return unit
 
 
@@ -84,6 +85,8 @@ class FirstOrderPooling:
         self._engine = get_engine()
         self.shape = model.means.shape
         self.n_columns_per_cell = model.means.size
+        self._offset = model.centre @ model.basis  # (directions,)
+        self._inverse_scales = (1.0 / (model.scales * np.sqrt(model.shares)[:, None])).astype(np.float32)
 
     def pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64], n_cells: int) -> Any:
         """Features of a batch of images.
@@ -104,24 +107,24 @@ class FirstOrderPooling:
         features : csr_array (images, n_cells * D * directions), float32
             Rows of unit norm (zero where no descriptor has a positive code).
         """
-        model = self._model
-        unit = to_unit_norm(X, model.floor)
-        Y = np.ascontiguousarray((unit - model.centre) @ model.basis, np.float32)
-        sums = np.zeros((len(starts) - 1, n_cells, *model.means.shape), np.float32)
+        model, n_images = self._model, len(starts) - 1
+        sums = np.zeros((n_images, n_cells, *self.shape), np.float32)
         weights = np.zeros(sums.shape[:3], np.float32)
+        images = np.repeat(np.arange(n_images), np.diff(starts))  # (n,)
         for begin in range(0, len(X), BLOCK):
-            codes = self._coder.encode_block(unit[begin : begin + BLOCK])
-            images = np.searchsorted(starts, np.arange(begin, min(begin + BLOCK, len(X))), side="right") - 1
             block = slice(begin, begin + BLOCK)
+            unit = to_unit_norm(X[block], model.floor, borrow(f"unit{X.dtype}", X[block].shape, X.dtype))
+            codes = self._coder.encode_block(unit)
+            Y = np.asarray(unit @ model.basis - self._offset, np.float32)
             self._engine.sum_first_order(
-                Y[block], codes.indices, codes.values, codes.counts, cells[block], images, sums, weights
+                Y, codes.indices, codes.values, codes.counts, cells[block], images[block], sums, weights
             )
-        total = weights.sum(axis=2, keepdims=True)[..., None]  # (images, cells, 1, 1)
-        first_order = (sums - weights[..., None] * model.means) / (model.scales * np.sqrt(model.shares)[:, None])
-        first_order = first_order / np.where(total > 0.0, total, 1.0)
-        features = (np.sign(first_order) * np.sqrt(np.abs(first_order))).reshape(len(starts) - 1, -1)
-        norms = np.linalg.norm(features, axis=1, keepdims=True)
-        return sparse.csr_array((features / np.where(norms > 0.0, norms, 1.0)).astype(np.float32))
+        capacity = int(np.count_nonzero(weights)) * self.shape[1]
+        columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+        ends = np.zeros(n_images + 1, np.int64)
+        means = np.asarray(model.means, np.float32)
+        self._engine.finish_first_order(sums, weights, means, self._inverse_scales, columns, values, ends[1:])
+        return make_csr(values, columns, ends, (n_images, n_cells * self.n_columns_per_cell))
 
     def attribute(self, X: Array, cells: NDArray[np.int32], n_cells: int) -> Any:
         """Split the feature of one image among its descriptors.
@@ -139,7 +142,7 @@ class FirstOrderPooling:
         model = self._model
         feature = self.pool(X, cells, np.array([0, len(X)]), n_cells).toarray()[0]
         unit = to_unit_norm(X, model.floor)
-        Y = (unit - model.centre) @ model.basis
+        Y = unit @ model.basis - self._offset
         blocks = [self._coder.encode_block(unit[begin : begin + BLOCK]) for begin in range(0, len(X), BLOCK)]
         indices, values, counts = (np.concatenate([block[part] for block in blocks]) for part in range(3))
         patch, slot = np.nonzero((np.arange(indices.shape[1]) < counts[:, None]) & (values > 0.0))

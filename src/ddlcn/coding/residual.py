@@ -169,11 +169,10 @@ class ResidualCoder:
         """Code the residuals of layer 1 by layer 2."""
         assert self._projection is not None
         P = X.astype(np.float32, copy=False) @ self._projection.T  # (n, padded)
-        norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
         H = borrow("projected", (len(residuals.lengths), P.shape[1]), np.float32)
         looseness = borrow("looseness", (len(H),), np.float64)
         self._engine.project_residuals(
-            P, self._atom_products, codes.indices, codes.counts, norms, self._atom_norms, residuals.lengths,
+            X, P, self._atom_products, codes.indices, codes.counts, self._atom_norms, residuals.lengths,
             H, looseness,
         )  # fmt: skip
         return self._coders[1].encode_projected(residuals.directions, H, looseness)

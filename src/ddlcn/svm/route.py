@@ -51,9 +51,8 @@ def train(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: i
     by_gram = config.kind == "liblinear" and prefer_gram(n, features.nnz, config.n_classes)
     if not by_gram:
         return Training(fit_svm(features, None, y, config, n_jobs), features, None)
-    columns = features.tocsc()  # both steps of the Gram route go through blocks of columns
-    gram = gram_matrix(columns)
-    return Training(fit_svm(columns, gram, y, config, n_jobs), features, gram)
+    gram = gram_matrix(features)
+    return Training(fit_svm(features, gram, y, config, n_jobs), features, gram)
 
 
 def _train_streamed(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:

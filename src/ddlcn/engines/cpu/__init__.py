@@ -1,6 +1,7 @@
 """The CPU kernels, compiled by numba on first use."""
 
-from ddlcn.engines.cpu.first_order import sum_first_order
+from ddlcn.engines.cpu.columns import fill_columns
+from ddlcn.engines.cpu.first_order import finish_first_order, scale_to_unit_norm, sum_first_order
 from ddlcn.engines.cpu.full_dictionary import N_EXPAND, code_all
 from ddlcn.engines.cpu.locality import code_nearest, measure_distances, pack_codes
 from ddlcn.engines.cpu.nearest import count_lanes
@@ -14,10 +15,13 @@ __all__ = [
     "code_nearest",
     "compute_residuals",
     "count_lanes",
+    "fill_columns",
+    "finish_first_order",
     "measure_distances",
     "pack_codes",
     "pool_codes",
     "project_residuals",
     "reduce_residuals",
+    "scale_to_unit_norm",
     "sum_first_order",
 ]

@@ -51,7 +51,7 @@ def compute_residuals(X: Any, D: Any, indices: Any, counts: Any, directions: Any
 
 @kernel
 def project_residuals(
-    P: Any, Q: Any, indices: Any, counts: Any, norms: Any, atom_norms: Any, lengths: Any, H: Any, looseness: Any
+    X: Any, P: Any, Q: Any, indices: Any, counts: Any, atom_norms: Any, lengths: Any, H: Any, looseness: Any
 ) -> None:
     """Products of all directions with the atoms u of a layer, from those of descriptors and of layer 1 atoms.
 
@@ -59,11 +59,11 @@ def project_residuals(
 
     Parameters
     ----------
+    X : (n, m), the descriptors
     P : (n, atoms) float32, x . u; Q : (layer 1 atoms, atoms) float32, v . u
     indices : (n, width) int32; counts : (n,) int32
         The layer 1 atoms that each descriptor uses.
-    norms : (n,), atom_norms : (layer 1 atoms,) float64
-        ||x|| and ||v||.
+    atom_norms : (layer 1 atoms,) float64, ||v||
     lengths : (uses,) float64, ||x - v_j||
     H : (uses, atoms) float32
         Result.
@@ -72,12 +72,16 @@ def project_residuals(
     """
     use = 0
     for i in range(P.shape[0]):
+        squares = 0.0
+        for c in range(X.shape[1]):
+            squares += np.float64(X[i, c]) * np.float64(X[i, c])
+        norm = np.sqrt(squares)
         for s in range(counts[i]):
             atom, length = indices[i, s], lengths[use]
             scale = np.float32(1.0 / length) if length > 0.0 else np.float32(0.0)
             for c in range(P.shape[1]):
                 H[use, c] = (P[i, c] - Q[atom, c]) * scale
-            looseness[use] = 3.0 + (2.0 * (norms[i] + atom_norms[atom]) / length if length > 0.0 else 0.0)
+            looseness[use] = 3.0 + (2.0 * (norm + atom_norms[atom]) / length if length > 0.0 else 0.0)
             use += 1
 
 
