@@ -3,11 +3,14 @@
 paper       the published settings, those of the constructor
 fast        a micro-dictionary of about 100 atoms and one residual layer
 accurate    three patch sizes, and first order beside the residual layer; several times slower
+photo       photographs by their grey values alone: four patch sizes, a large dictionary that all classes share, and
+            first order
 aligned     faces and the like, where every part is at its place in every picture: small patches without their light, a
             dictionary that all classes share, a fine grid
-drawn       digits, letters, drawings: three patch sizes, a shared dictionary, virtual copies of the training images
+drawn       digits, letters, drawings: ink centred and scaled, four patch sizes, a shared dictionary, virtual copies of
+            the training images
 backbone    photographs of things: the map of a pretrained backbone; needs `pip install 'ddlcn[cnn]'`
-auto        whichever of these is best on folds of the training images
+auto        photo, aligned, drawn or backbone: what suits the training images
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from ddlcn.descriptors import ConvMap, DenseSIFT
 from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.utils.validation import check_choice, check_count
 
-NAMES = ("auto", "paper", "fast", "accurate", "aligned", "drawn", "backbone")
+NAMES = ("auto", "paper", "fast", "accurate", "photo", "aligned", "drawn", "backbone")
 # What "auto" chooses among; the last where its packages are installed.
-RECIPES = ("accurate", "fast", "aligned", "drawn", "backbone")
+RECIPES = ("photo", "aligned", "drawn", "backbone")
+# How recipes are tried on folds: smaller, so that trying them takes a fraction of the final fit.
+TRIALS: dict[str, dict[str, Any]] = {"photo": {"shared_atoms": 256, "first_order": 64}, "drawn": {"copies": 10}}
 # The classifier's parameters that a preset may set.
 PARAMETERS = (*BRANCH_PARAMETERS, "features", "copies", "C")
 
@@ -33,12 +38,15 @@ _MICRO = {
     "n_layers": 2, "depth": "residual", "atoms_per_class": "auto", "layer_weights": (0.0, 1.0),
     "n_neighbors": 5, "beta": 0.05,
 }  # fmt: skip
+# Photographs: chosen on training images of Caltech 101, learned from 1 to 20 of each class, tested on 10 others of each
+# (docs/few_images.md). Atoms class by class know too little where a class has few images.
+_PHOTO = {"n_layers": 1, "shared_atoms": 1024, "n_neighbors": 5, "beta": 0.05, "first_order": 256, "C": 10.0}
 # Faces and the like, every part at its place: small patches without their light, and a fine grid in place of a pyramid.
 # Chosen on folds of the training faces of Extended Yale B and AR (docs/few_images.md).
 _ALIGNED = {
     "n_layers": 1, "shared_atoms": 256, "n_neighbors": 5, "beta": 0.05, "pyramid": (16,), "pool_power": 0.5, "C": 10.0,
 }  # fmt: skip
-# Digits: chosen on training images of MNIST, validated on others of them (docs/few_images.md).
+# Digits and letters: chosen on Omniglot's background alphabets and on training images of MNIST (docs/few_images.md).
 _DRAWN = {
     "n_layers": 1, "shared_atoms": 200, "n_neighbors": 5, "beta": 0.05, "pool_power": 0.5, "copies": 60, "C": 10.0,
 }  # fmt: skip
@@ -134,7 +142,11 @@ def _get_parameters(name: str) -> dict[str, Any]:
     if name == "backbone":
         return {**_ON_MAPS, "features": "cnn"}
     if name == "drawn":
-        return {**_DRAWN, "features": DenseSIFT(patch_size=(14, 20, 28), step=4, max_side=112, min_side=80)}
+        sift = DenseSIFT(patch_size=(14, 20, 28, 40), step=4, max_side=112, min_side=80, centre_ink=True)
+        return {**_DRAWN, "features": sift}
+    if name == "photo":
+        # At 200 pixels, patches of up to 64 see whole parts of things.
+        return {**_PHOTO, "features": DenseSIFT(patch_size=(16, 32, 48, 64), step=6, max_side=200, min_side=96)}
     if name == "aligned":
         return {**_ALIGNED, "features": DenseSIFT(patch_size=8, step=2, max_side=112, min_side=80, contrast="local")}
     if name == "fast":

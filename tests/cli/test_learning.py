@@ -28,7 +28,7 @@ def test_train_on_a_folder(run, digit_folder, tmp_path):
     goal = tmp_path / "m.ddlcn"
     result = run("train", folder, "-o", goal, "--seed", 1)
     assert result.exit_code == 0
-    assert result.stdout.startswith("81 pictures, 5 classes\naccuracy: ")
+    assert re.match(r"81 pictures, 5 classes\nchosen: \w+, .* training images: .*\naccuracy: ", result.stdout)
     assert "95 % interval" in result.stdout
     assert "3-fold cross-validation" in result.stdout
     assert f"wrote {goal}" in result.stdout
@@ -69,7 +69,7 @@ def test_add_pictures_and_a_class(run, digit_folder, tmp_path):
         shutil.copytree(digit_folder / f"digit{digit}", first / f"digit{digit}")
     shutil.copytree(digit_folder / "digit3", more / "digit3")
     goal = tmp_path / "m.ddlcn"
-    assert run("train", first, "-o", goal).exit_code == 0
+    assert run("train", first, "-o", goal, "--preset", "fast").exit_code == 0
     result = run("add", goal, more, "-o", tmp_path / "n.ddlcn")
     assert result.output.startswith("added 16 pictures, new classes: digit3; wrote")
     assert load_model(goal).classes_.tolist() == ["digit0", "digit1", "digit2"]
@@ -106,7 +106,7 @@ def test_train_and_tune(run, digit_folder, tmp_path, monkeypatch):
     folder = tmp_path / "two"
     for digit in range(2):
         shutil.copytree(digit_folder / f"digit{digit}", folder / f"digit{digit}")
-    result = run("train", folder, "-o", tmp_path / "m.ddlcn", "--tune")
+    result = run("train", folder, "-o", tmp_path / "m.ddlcn", "--tune", "--preset", "fast")
     assert result.exit_code == 0
     assert "chosen on folds: n_neighbors 5, beta 0.05, pool_power" in result.stdout
     assert result.stderr == ""  # progress is for terminals
@@ -148,7 +148,7 @@ def test_train_chooses_descriptors_itself(run, tmp_path):
     goal = tmp_path / "m.ddlcn"
     result = run("train", tmp_path / "noise", "-o", goal, "--features", "auto")
     assert result.exit_code == 0, result.output
-    assert re.search(r"chosen: backbone, .* on 2 folds of 12 training images: backbone 100.0 %", result.stdout)
+    assert re.search(r"chosen: backbone, .* on 2 folds of 16 training images: backbone 100.0 %", result.stdout)
     assert isinstance(load_model(goal).branches_[0].descriptors, ConvMap)
 
 

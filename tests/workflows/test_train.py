@@ -11,6 +11,8 @@ import pytest
 from ddlcn import DDLCNClassifier, DenseSIFT, load_model
 from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.model_selection.splits import plan_splits
+from ddlcn.model_selection.tuning import tune
+from ddlcn.presets import list_recipes
 from ddlcn.workflows import train as train_module
 from ddlcn.workflows.checkpoint import Checkpoint
 from ddlcn.workflows.train import Training, prepare_model
@@ -129,28 +131,40 @@ def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch)
     assert len(result.y_true) == len(split.test)
 
 
-def test_a_recipe_is_chosen_on_training_images_only(digit_folder, tmp_path, monkeypatch):
+def test_every_fit_chooses_its_recipe_on_the_images_that_it_learns_from(digit_folder, tmp_path, monkeypatch):
     training = make_training(digit_folder, tmp_path / "m.ddlcn")
     training.model = DDLCNClassifier(recipes=("fast", "drawn"), random_state=0)
     training.groups = np.arange(len(training.paths)) // 2  # pictures in pairs: one of each is looked at
-    (split,), _ = plan_splits(training.labels, training.groups, None, True, 0)
+    splits, _ = plan_splits(training.labels, training.groups, None, False, 0)
     looked_at = []
     real = train_module.choose_recipe
 
     def watch(names, parameters, images, seeds, n_jobs):
-        looked_at.extend(item.image for item in images.items)
+        looked_at.append([list(training.paths).index(item.image) for item in images.items])
         return real(names, parameters, images, seeds, n_jobs)
 
     monkeypatch.setattr(train_module, "choose_recipe", watch)
     model, result = training.run()
-    places = np.array([list(training.paths).index(path) for path in looked_at])
-    assert set(places) <= set(split.train)
-    assert len(set(training.groups[places])) == len(places)
+    parts = [*(set(split.train) for split in splits), set(range(len(training.paths)))]
+    assert len(looked_at) == len(parts) == 4
+    for places in looked_at:
+        assert len(set(training.groups[places])) == len(places)
+        # Those of one fit: exactly one of every pair of its part.
+        assert any(set(training.groups[places]) == set(training.groups[sorted(part)]) for part in parts)
     assert re.match(r"(fast|drawn), .* on 2 folds of \d+ training images: ", training.recipe)
     assert model.recipes == ()
     assert model.shared_atoms == (200 if training.recipe.startswith("drawn") else 0)
     assert load_model(tmp_path / "m.ddlcn").card_["chosen"] == training.recipe
-    assert result.description.endswith("images held out")
+    assert result.description == "3-fold cross-validation"
+
+
+def test_a_recipe_that_is_tuned_is_chosen_once(digit_folder, tmp_path, monkeypatch):
+    training = make_training(digit_folder, tmp_path / "m.ddlcn", tune=True)
+    training.model = DDLCNClassifier(recipes=("fast", "drawn"), random_state=0)
+    monkeypatch.setattr(train_module, "tune", lambda model, images, y: tune(model, images, y, {"C": (1.0,)}, 2))
+    model, _ = training.run()
+    assert model.C == 1.0
+    assert training.recipe.split(",")[0] in ("fast", "drawn")
 
 
 def test_words_mean_models(tmp_path):
@@ -161,7 +175,19 @@ def test_words_mean_models(tmp_path):
     with pytest.raises(ValueError, match='preset "auto" chooses n_layers itself'):
         prepare_model("auto", 3, "")
     with pytest.raises(ValueError, match='preset "auto" chooses features itself'):
-        prepare_model("auto", None, "sift")
+        prepare_model("auto", None, "cnn")
+    for preset in ("", "auto"):
+        assert prepare_model(preset, None, "sift").recipes == list_recipes(backbone=False)
+
+
+def test_without_a_preset_it_is_auto_unless_something_is_given():
+    assert prepare_model("", None, "").recipes
+    assert prepare_model("", None, "", random_state=3, keep_patches=True).recipes
+    assert not prepare_model("", 3, "").recipes
+    assert not prepare_model("", None, "", atoms_per_class=7).recipes
+
+
+def test_words_that_mean_nothing(tmp_path):
     with pytest.raises(ValueError, match="features must be 'sift', 'cnn'"):
         prepare_model("fast", None, "surf")
     with pytest.raises(FileNotFoundError if has_networks() else ModuleNotFoundError):

@@ -27,17 +27,19 @@ class Method:
 
 
 _ALL = (
+    Method("ddlcn", "DDLCN", "photos", "DDLCN as `ddlcn train` has it: the recipe chosen itself", {"preset": "auto"}),
     Method(
         "ddlcn auto",
         "DDLCN",
         "descriptors",
-        "DDLCN, the recipe chosen on folds, no pretrained network",
-        {"preset": "auto", "recipes": ("accurate", "fast", "aligned", "drawn")},
+        "DDLCN, the recipe chosen on training images, no pretrained network",
+        {"preset": "auto", "recipes": ("photo", "aligned", "drawn")},
     ),
     Method("ddlcn fast", "DDLCN", "descriptors", "DDLCN, one scale of patches", {"preset": "fast"}),
     Method(
         "ddlcn accurate", "DDLCN", "descriptors", "DDLCN, three scales and first-order features", {"preset": "accurate"}
     ),
+    Method("ddlcn photo", "DDLCN", "descriptors", "DDLCN for photographs", {"preset": "photo"}),
     Method("ddlcn aligned", "DDLCN", "descriptors", "DDLCN for faces and the like", {"preset": "aligned"}),
     Method("ddlcn drawn", "DDLCN", "descriptors", "DDLCN for digits and drawings", {"preset": "drawn"}),
     Method("ddlcn paper", "DDLCN", "descriptors", "DDLCN with the paper's settings", {"preset": "paper"}),

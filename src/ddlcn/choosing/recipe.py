@@ -23,19 +23,23 @@ from ddlcn.choosing.look import see_kind
 from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
 from ddlcn.images.copies import add_copies
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
-from ddlcn.presets import PARAMETERS, get_preset
+from ddlcn.presets import PARAMETERS, TRIALS, get_preset
 from ddlcn.svm import KeptFeatures, SVMConfig, pick_class, train
 from ddlcn.utils.sampling import draw_per_class
 
-# Images that recipes are judged on, at most (but two of every class), folds, and copies of each image in them: enough
-# to see which recipe is ahead, at a fraction of the time of the final fit.
-MAX_IMAGES, N_FOLDS, MAX_COPIES = 300, 2, 10
+# Images that recipes are tried on, at most (but two of every class), and folds: enough to see which recipe is ahead, at
+# a fraction of the time of the final fit.
+MAX_IMAGES, N_FOLDS = 300, 2
 # Another recipe than that for the looks of the images must be ahead so far that chance has less than this probability.
 CHANCE = 0.05
 # Images that another recipe must recognise beyond the likely one, at least, for that: 1 / 2^5 is less, 1 / 2^4 is more.
 FEWEST_TO_GAIN = 5
 # What suits pictures of each kind; the first that is there.
-BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "accurate")}
+BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "photo")}
+# Recipes that are only for pictures that look so: without ink on a background there is none to centre.
+ONLY_FOR = {"drawn": "drawn"}
+# Of each kind, for people.
+LOOKS = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Choice:
     recipe : Recipe
     accuracies : dict
         What every recipe that was tried reached, mean over classes; empty if nothing could be held out. One that was
-        clearly behind after the first fold was not tried further.
+        not ahead after the first fold was not tried further.
     why : str
         One line, for people.
     """
@@ -75,9 +79,9 @@ class Choice:
     why: str = ""
 
 
-def make_recipe(name: str, defaults: Mapping[str, Any]) -> Recipe:
-    """The recipe of a preset; `defaults` are the parameters that it leaves as they are."""
-    given = get_preset(name)
+def make_recipe(name: str, defaults: Mapping[str, Any], trial: bool = False) -> Recipe:
+    """The recipe of a preset, or its smaller form; `defaults` are the parameters that it leaves as they are."""
+    given = {**get_preset(name), **(TRIALS.get(name, {}) if trial else {})}
     parameters = {each: given.get(each, defaults[each]) for each in PARAMETERS}
     own = {each: parameters[each] for each in BRANCH_PARAMETERS}
     return Recipe(name, parameters, configure(parameters["features"], own, parameters["C"]))
@@ -99,41 +103,44 @@ def choose_recipe(
         Copied: they can be used again.
     n_jobs : int, optional
     """
-    labels, recipes = training.labels, [make_recipe(name, defaults) for name in names]
+    labels, recipes = training.labels, {name: make_recipe(name, defaults) for name in names}
     if len(recipes) == 1:
-        return Choice(recipes[0], {}, f"{recipes[0].name}, the only one")
-    likely, reason = _recognise_kind(recipes, training, n_jobs)
+        return Choice(recipes[names[0]], {}, f"{names[0]}, the only one")
+    kind = see_kind(training.items, n_jobs)
+    likely = next((name for name in BY_LOOK[kind] if name in recipes), names[0])
+    reason = f"since the images look {LOOKS[kind]}"
     if np.bincount(labels).min() < 2:
-        why = f"{likely.name}, {reason}; a class has a single image, so nothing could be tried"
-        return Choice(likely, {}, why)
+        why = f"{likely}, {reason}; a class has a single image, so nothing could be tried"
+        return Choice(recipes[likely], {}, why)
     rng = np.random.default_rng(copy.deepcopy(seeds.folds))
     chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
     splits = [(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen])]
     y_true = labels[np.concatenate([test for _, test in splits])]
     right: dict[str, NDArray[np.bool_]] = {}
-    for recipe in sorted(recipes, key=lambda recipe: recipe is not likely):  # the likely one first
-        seen = np.empty(0, bool)
+    others = [name for name in recipes if name != likely and ONLY_FOR.get(name, kind) == kind]
+    for name in (likely, *others):
+        trial, seen = make_recipe(name, defaults, trial=True), np.empty(0, bool)
         for split in splits:
-            y_pred = _predict(recipe, training, *split, copy.deepcopy(seeds), n_jobs)
+            y_pred = _predict(trial, training, *split, copy.deepcopy(seeds), n_jobs)
             seen = np.concatenate([seen, y_pred == labels[split[1]]])
-            if recipe is not likely and is_surely_better(right[likely.name][: len(seen)], seen):
-                break  # it will not catch up: half the time is saved
-        right[recipe.name] = seen
-        if recipe is likely and (~seen).sum() < FEWEST_TO_GAIN:
+            if name != likely and seen.sum() <= right[likely][: len(seen)].sum():
+                break  # it will hardly be far ahead in the end: half the time is saved
+        right[name] = seen
+        if name == likely and (~seen).sum() < FEWEST_TO_GAIN:
             break  # no other can be surely better
     accuracies = {name: _average_over_classes(y_true[: len(seen)], seen) for name, seen in right.items()}
-    better = [recipe for recipe in recipes if is_surely_better(right.get(recipe.name), right[likely.name])]
-    best = max(better, key=lambda recipe: accuracies[recipe.name], default=likely)
+    better = [name for name in right if is_surely_better(right[name], right[likely])]
+    best = max(better, key=lambda name: accuracies[name], default=likely)
     listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
     if better:
         reason = "ahead"
     elif len(right) > 1:
         reason += ", and no other was clearly ahead"
-    else:
+    elif others:
         reason += ", and it made too few mistakes for another to be clearly ahead"
-    why = f"{best.name}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
-    return Choice(best, accuracies, why)
+    why = f"{best}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
+    return Choice(recipes[best], accuracies, why)
 
 
 def _average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) -> float:
@@ -142,27 +149,16 @@ def _average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) ->
     return float((np.bincount(y_true, right)[counts > 0] / counts[counts > 0]).mean())
 
 
-def is_surely_better(right: NDArray[np.bool_] | None, reference: NDArray[np.bool_]) -> bool:
+def is_surely_better(right: NDArray[np.bool_], reference: NDArray[np.bool_]) -> bool:
     """Whether more held-out images (n,) are recognised than by another recipe, by more than chance would have it.
 
     A sign test over the images that only one of the two recognises: with a handful of images, being ahead by one or two
     says nothing, and what the images look like says more.
     """
-    if right is None or len(right) < len(reference):  # given up
+    if len(right) < len(reference):  # given up
         return False
     gained, lost = int((right & ~reference).sum()), int((reference & ~right).sum())
     return gained > lost and binom.sf(gained - 1, gained + lost, 0.5) < CHANCE
-
-
-def _recognise_kind(recipes: Sequence[Recipe], training: TrainingImages, n_jobs: int | None) -> tuple[Recipe, str]:
-    """The recipe for what the images look like, or else the first, and why."""
-    kind = see_kind(training.items, n_jobs)
-    known = {recipe.name: recipe for recipe in recipes}
-    for name in BY_LOOK[kind]:
-        if name in known:
-            look = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}[kind]
-            return known[name], f"since the images look {look}"
-    return recipes[0], "the first of the list"
 
 
 def _predict(
@@ -179,7 +175,7 @@ def _predict(
     fresh = [replace(each, descriptors=clone(each.descriptors, safe=False)) for each in recipe.config.branches]
     branches = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in fresh]
     encoding = Encoding(branches, weigh_evenly(len(branches)))
-    n_copies = min(recipe.parameters.get("copies", 0), MAX_COPIES)
+    n_copies = recipe.parameters["copies"]
     y = np.repeat(labels[inside], 1 + n_copies)
     rows = KeptFeatures(encoding.transform(add_copies(own.items, n_copies, seeds.copies), n_jobs), y)
     svm = train(rows, y, SVMConfig(n_classes, recipe.config.C, "liblinear", np.ones(n_classes)), n_jobs).svm

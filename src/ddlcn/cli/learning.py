@@ -11,7 +11,7 @@ import typer
 from ddlcn.cli.printing import print_confusions
 
 # The methods of `ddlcn compare` by default.
-QUICK_METHODS = ("ddlcn fast", "RBF SVM", "linear SVM", "nearest neighbour")
+QUICK_METHODS = ("ddlcn", "RBF SVM", "linear SVM", "nearest neighbour")
 
 
 def train(
@@ -19,7 +19,9 @@ def train(
         Path, typer.Argument(help="A folder of folders, or a CSV table of path,label.", metavar="FOLDER")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("model.ddlcn"),
-    preset: Annotated[str, typer.Option(help="auto, fast, accurate, aligned, drawn, backbone or paper.")] = "fast",
+    preset: Annotated[
+        str, typer.Option(help="auto (the default), photo, aligned, drawn, backbone, fast, accurate or paper.")
+    ] = "",
     features: Annotated[
         str,
         typer.Option(help="Descriptors: sift, cnn (photographs of things), sift+cnn or onnx:FILE."),
@@ -39,7 +41,7 @@ def train(
     """Train on labelled pictures, estimate the accuracy on held-out pictures, and write a model file.
 
     Example: ddlcn train photos -o photos.ddlcn
-    Example: ddlcn train photos --preset auto
+    Example: ddlcn train photos --preset fast
     Example: ddlcn train photos --features cnn
     """
     from ddlcn.datasets.labelled import load_labelled

@@ -17,6 +17,7 @@ from ddlcn.descriptors.container import Descriptors
 from ddlcn.descriptors.store import Extracted
 from ddlcn.images import AnyImage, GreyImage, NamedImage, name_images, read_image
 from ddlcn.images.contrast import CONTRASTS, even_contrast
+from ddlcn.images.ink import centre_ink
 from ddlcn.utils.estimators import TakesImages
 from ddlcn.utils.threads import map_threads
 from ddlcn.utils.validation import check_choice, check_count
@@ -51,6 +52,9 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
     contrast : "none", "local" or "log", default "none"
         How the picture's contrast is evened out before it is described: not at all; minus the mean of the
         neighbourhood, divided by its deviation, for faces under any light; or by the logarithm. See `images.contrast`.
+    centre_ink : bool, default False
+        Whether what is drawn is moved to the centre and scaled to a standard size first, for letters and signs on an
+        even background. See `images.ink`.
     n_jobs : int, optional
         Threads, one image each; None means every core. The result does not depend on it.
 
@@ -71,6 +75,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         min_side: int | None = None,
         border: int = 0,
         contrast: str = "none",
+        centre_ink: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.patch_size = patch_size
@@ -79,6 +84,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         self.min_side = min_side
         self.border = border
         self.contrast = contrast
+        self.centre_ink = centre_ink
         self.n_jobs = n_jobs
 
     def fit(self, images: Any = None, y: Any = None) -> DenseSIFT:
@@ -147,7 +153,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
 
     def extract(self, image: AnyImage, name: str = "image") -> Extracted:
         """All of the work, as `descriptors.store` keeps it: the descriptors, and the image in bytes."""
-        patch_sizes, step, *_, contrast = self._check_parameters()
+        patch_sizes, step, *_, contrast, _ = self._check_parameters()
         grey = self.read(image, name)
         described = describe_grey(even_contrast(grey, contrast), patch_sizes, step)
         return Extracted(described, np.round(255.0 * grey).astype(np.uint8))
@@ -163,12 +169,13 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
 
     def read(self, image: AnyImage, name: str = "image") -> GreyImage:
         """One image as it is seen: grey values (H, W) in [0, 1], brought to size, with its border."""
-        patch_sizes, _, max_side, min_side, border, _ = self._check_parameters()
+        patch_sizes, _, max_side, min_side, border, _, centred = self._check_parameters()
         grey = read_image(image, max_side=max_side, min_side=min_side, patch_size=max(patch_sizes), name=name)
+        grey = centre_ink(grey) if centred else grey
         return np.pad(grey, border, mode="edge") if border > 0 else grey
 
-    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int, str]:
-        """The parameters, checked: patch sizes, step, max_side, min_side, border, contrast."""
+    def _check_parameters(self) -> tuple[tuple[int, ...], int, int | None, int | None, int, str, bool]:
+        """The parameters, checked: patch sizes, step, max_side, min_side, border, contrast, centre_ink."""
         sizes = self.patch_size if isinstance(self.patch_size, tuple | list) else (self.patch_size,)
         if not sizes:
             raise ValueError("patch_size is empty: pass a number such as 16, or a tuple such as (12, 16, 24)")
@@ -183,7 +190,7 @@ class DenseSIFT(TransformerMixin, TakesImages):  # type: ignore[misc]
         if max_side is not None and min_side is not None and min_side > max_side:
             raise ValueError(f"min_side={min_side} is larger than max_side={max_side}: lower min_side")
         border, contrast = check_count("border", self.border, 0), check_choice("contrast", self.contrast, CONTRASTS)
-        return sizes, step, max_side, min_side, border, contrast
+        return sizes, step, max_side, min_side, border, contrast, bool(self.centre_ink)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -15,8 +15,9 @@ from scipy.ndimage import map_coordinates
 
 Array = NDArray[Any]
 
-# Largest turn in degrees, scaling, shear, and shift as a share of the side. Every copy draws each of them evenly.
-TURN, SCALE, SHEAR, SHIFT = 15.0, 0.08, 0.1, 0.05
+# Largest turn in degrees, scaling (down and across), shear, and shift as a share of the side. Every copy draws each of
+# them evenly. Chosen on Omniglot's background alphabets and on training images of MNIST (docs/few_images.md).
+TURN, SCALE, SHEAR, SHIFT = 20.0, 0.2, 0.2, 0.05
 # Deviation of the bending, as a share of the side, of each of its waves; waves of up to this many half periods a side.
 BEND, WAVES = 0.015, 3
 

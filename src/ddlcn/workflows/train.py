@@ -29,6 +29,7 @@ from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.model_selection.metrics import TestResult
 from ddlcn.model_selection.splits import Split, plan_splits
 from ddlcn.model_selection.tuning import apply_tuning, tune
+from ddlcn.presets import PARAMETERS, list_recipes
 from ddlcn.utils.progress import track
 from ddlcn.utils.threads import count_threads, map_threads
 from ddlcn.workflows.checkpoint import Checkpoint
@@ -45,14 +46,21 @@ def prepare_model(preset: str, n_layers: int | None, features: str, **changes: A
     Parameters
     ----------
     preset : str
+        "": "auto", or "fast" where something is given that "auto" chooses itself.
     n_layers : int or None
         None: the preset's.
     features : str
-        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "": the preset's. "auto" means preset "auto".
+        "sift", "cnn", "onnx:FILE", some of these with "+" between, or "": the preset's. "auto" means preset "auto", and
+        "sift" with "auto" leaves out the backbone.
     **changes
         Of the classifier's parameters.
     """
+    if not preset:
+        is_free = features in ("", "auto", "sift") and n_layers is None and not set(changes) & set(PARAMETERS)
+        preset = "auto" if is_free else "fast"
     if "auto" in (preset, features):
+        if features == "sift":
+            changes, features = {"recipes": list_recipes(backbone=False), **changes}, ""
         return DDLCNClassifier.preset("auto", None if features == "auto" else features or None, n_layers, **changes)
     kinds: Any = features.split("+") if "+" in features and not features.startswith(ONNX) else features or None
     model = DDLCNClassifier.preset(preset, kinds, n_layers, **changes)
@@ -69,7 +77,8 @@ class Training:
     Attributes
     ----------
     model : DDLCNClassifier
-        Not fitted; its `random_state` is the seed of everything. One with `recipes` is chosen on training images first.
+        Not fitted; its `random_state` is the seed of everything. Of one with `recipes`, every fit chooses its own, on
+        the images that it learns from.
     paths : sequence of n paths; labels : ndarray (n,); groups : ndarray (n,)
     goal : Path
         The model file.
@@ -104,10 +113,13 @@ class Training:
         self._items = keep_descriptors(self.paths)
         model = self.model
         checkpoint = Checkpoint(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
-        one_only, seed = self.tune or bool(model.recipes), int(model.random_state)
-        splits, description = plan_splits(self.labels, self.groups, self.n_per_class, one_only, seed)
-        model = self._choose(model, splits, checkpoint) if model.recipes else model
-        self._describe(model)
+        seed = int(model.random_state)
+        splits, description = plan_splits(self.labels, self.groups, self.n_per_class, self.tune, seed)
+        if self.tune:
+            pool = splits[0].train if splits else np.arange(len(self.paths))
+            model, self.recipe = self._choose(model, pool, "recipe", checkpoint)
+        if not model.recipes:
+            self._describe(model)
         model = self._tune(model, splits, checkpoint) if self.tune else model
         final, result = self._learn(model, splits, description, checkpoint)
         if final.kept_ is not None and final.kept_.nbytes > MAX_KEPT_BYTES:
@@ -155,7 +167,9 @@ class Training:
             return checkpoint.recall(f"fold{i}", lambda: self._test(clone(model).set_params(**quiet), splits[i]))
 
         def fit() -> Any:
-            final = clone(model).set_params(keep_features=True, **quiet)
+            final, why = self._choose(clone(model).set_params(**quiet), chosen, "recipe", checkpoint)
+            self.recipe = why or self.recipe
+            final.set_params(keep_features=True)
             final.fit(self._take(chosen), self.labels[chosen]).calibrator_.find(final.n_jobs)
             return final
 
@@ -170,15 +184,18 @@ class Training:
         return final, TestResult(description, y_true, np.concatenate([np.array(y_pred) for y_pred in tested]))
 
     def _test(self, model: DDLCNClassifier, split: Split) -> list[Any]:
+        model, _ = self._choose(model, split.train)
         fitted = clone(model).set_params(keep_patches=False).fit(self._take(split.train), self.labels[split.train])
         return list(fitted.predict(self._take(split.test)).tolist())
 
-    def _choose(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
-        """The recipe that suits the training images, of near-duplicates one."""
-        pool = splits[0].train if splits else np.arange(len(self.paths))
+    def _choose(
+        self, model: DDLCNClassifier, pool: NDArray[np.intp], part: str = "", checkpoint: Checkpoint | None = None
+    ) -> tuple[DDLCNClassifier, str]:
+        """The model with the recipe that suits some images, of near-duplicates one, and why; itself if it has none."""
+        if not model.recipes:
+            return model, ""
         pool = np.sort(pool[np.unique(self.groups[pool], return_index=True)[1]])
         classes, labels = np.unique(self.labels[pool], return_inverse=True)
-        self.say(f"choosing among {', '.join(model.recipes)} on training images")
 
         def choose() -> list[str]:
             training = TrainingImages(self._take(pool), labels, classes)
@@ -186,10 +203,10 @@ class Training:
             choice = choose_recipe(model.recipes, parameters, training, Seeds.spawn(model.random_state), model.n_jobs)
             return [choice.recipe.name, choice.why]
 
-        name, self.recipe = checkpoint.recall("recipe", choose)
+        name, why = choose() if checkpoint is None else checkpoint.recall(part, choose)
         recipe = make_recipe(name, model.get_params(deep=False))
         chosen: DDLCNClassifier = clone(model).set_params(recipes=(), **recipe.parameters)
-        return chosen
+        return chosen, why
 
     def _tune(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
         """The model with the best settings on folds of training images."""
