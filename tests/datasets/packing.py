@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from ddlcn.datasets.catalogue import CATALOGUE
 
@@ -103,6 +103,51 @@ def caltech256_files(images: int = 3) -> dict[str, bytes]:
         "256_ObjectCategories/056.dog/.DS_Store": b"junk of a Mac",
     }
     return junk | {name: picture(i) for i, name in enumerate(names)}
+
+
+def drawing(seed: int, drawer: int, side: int = 105) -> bytes:
+    """A character, black on white, as Omniglot has it: five strokes that `seed` decides, a little off by the drawer."""
+    points = np.random.default_rng(seed).uniform(0.15, 0.85, (6, 2))
+    points += np.random.default_rng((seed, drawer)).normal(0, 0.015, points.shape)
+    picture = Image.new("1", (side, side), 1)
+    ImageDraw.Draw(picture).line([tuple(point) for point in (points * side).tolist()], fill=0, width=3)
+    stream = io.BytesIO()
+    picture.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def omniglot_files(runs: int = 2, characters: int = 4, side: int = 105) -> dict[str, bytes]:
+    """Runs as in `all_runs.zip`; test item i of run r shows character (i + r) mod n, and every run has its own."""
+    files = {"__MACOSX/run01/training/._class01.png": b"junk of a Mac", "run01/.DS_Store": b"junk of a Mac"}
+    for run in range(1, runs + 1):
+        lines = []
+        for i in range(characters):
+            shown = (i + run) % characters
+            item, right = f"run{run:02d}/test/item{i + 1:02d}.png", f"run{run:02d}/training/class{shown + 1:02d}.png"
+            files[item], files[right] = (drawing(100 * run + shown, drawer, side) for drawer in (1, 2))
+            lines.append(f"{item} {right}\n")
+        files[f"run{run:02d}/class_labels.txt"] = "".join(lines).encode()
+    return files
+
+
+def background_files(part: int, characters: int = 3, drawers: int = 2) -> dict[str, bytes]:
+    """Two alphabets as in `images_background_small<part>.zip`; Greek is in both parts."""
+    files = {}
+    for a, alphabet in enumerate(("Greek", ("", "Early_Aramaic", "Japanese_(katakana)")[part])):
+        for c in range(1, characters + 1):
+            number = 100 * (a and part) + c
+            folder = f"images_background_small{part}/{alphabet}/character{c:02d}/{number:04d}"
+            files |= {f"{folder}_{d:02d}.png": drawing(number, d, 28) for d in range(1, drawers + 1)}
+    return files | {f"images_background_small{part}/.DS_Store": b"junk of a Mac"}
+
+
+def write_omniglot(root: Path, runs: int = 2, characters: int = 4, side: int = 105) -> None:
+    write_zip(root / "omniglot/all_runs.zip", omniglot_files(runs, characters, side))
+
+
+def write_background(root: Path) -> None:
+    for part in (1, 2):
+        write_zip(root / f"omniglot/images_background_small{part}.zip", background_files(part))
 
 
 def expect(monkeypatch, name: str, n_classes: int, n_images: int, **more) -> None:

@@ -20,6 +20,7 @@ from tests.datasets import packing
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 MD5 = "md5:" + hashlib.md5(CONTENT).hexdigest()
+SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
 
 
 class Server(BaseHTTPRequestHandler):
@@ -163,6 +164,21 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     assert path.read_bytes() == CONTENT
 
 
+def test_checksums_may_be_sha256(server, tmp_path, monkeypatch):
+    (mine,) = packing.CATALOGUE["mnist"].downloads
+    packing.expect(monkeypatch, "mnist", 10, 40, downloads=(Download(mine.url, "data.bin", SHA256),))
+    for _ in range(2):
+        (path,) = fetch("mnist", tmp_path)
+        assert path.read_bytes() == CONTENT
+    assert len(server.sent) == 1
+    path.unlink()
+    wrong = SHA256[:-1] + ("0" if SHA256[-1] != "0" else "1")
+    packing.expect(monkeypatch, "mnist", 10, 40, downloads=(Download(mine.url, "data.bin", wrong),))
+    with pytest.raises(ValueError, match="wrong sha256 and was deleted"):
+        fetch("mnist", tmp_path)
+    assert names(tmp_path / "mnist") == []
+
+
 def test_a_file_of_yours_is_not_overwritten(server, tmp_path):
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist/data.bin").write_bytes(b"mine")
@@ -175,6 +191,14 @@ def test_a_set_that_is_here_is_not_fetched(server, tmp_path):
     packing.write_mnist(tmp_path)
     assert fetch("mnist", tmp_path) == [tmp_path / "mnist"]
     assert server.sent == []
+
+
+def test_omniglot_that_is_here_is_not_fetched(tmp_path, monkeypatch):
+    packing.write_omniglot(tmp_path, side=28)
+    packing.write_background(tmp_path)
+    for name, n_classes, n_images in (("omniglot", 8, 16), ("omniglot-background", 9, 18)):
+        packing.expect(monkeypatch, name, n_classes, n_images)
+        assert fetch(name, tmp_path) == [tmp_path / "omniglot"]
 
 
 def test_an_error_of_the_server_is_told(server, tmp_path):

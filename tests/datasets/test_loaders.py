@@ -19,6 +19,7 @@ from tests.datasets import packing
 # How each made-up set is packed: name, function of (root, files), files, classes, images.
 YALEB, AR = packing.yaleb_files(), packing.ar_files()
 C101, C256 = packing.caltech101_files(), packing.caltech256_files()
+RUNS, BACKGROUND = packing.omniglot_files(side=28), packing.background_files(1) | packing.background_files(2)
 
 
 def pack_inner(root, files):
@@ -26,6 +27,12 @@ def pack_inner(root, files):
     content = {"caltech-101/101_ObjectCategories.tar.gz": (root / "inner.tar.gz").read_bytes()}
     content |= {"__MACOSX/caltech-101/._101_ObjectCategories.tar.gz": b"junk", "caltech-101/Annotations.tar": b"other"}
     packing.write_zip(root / "caltech101/caltech-101.zip", content)
+
+
+def pack_background(root, files):
+    for part in ("images_background_small1", "images_background_small2"):
+        own = {name: content for name, content in files.items() if name.startswith(part)}
+        packing.write_zip(root / f"omniglot/{part}.zip", own)
 
 
 LAYOUTS = {
@@ -41,6 +48,12 @@ LAYOUTS = {
     "caltech256 folder": ("caltech256", lambda r, f: packing.write_folder(r / "caltech256", f), C256, 3, 9),
     "caltech256 tar": (
         "caltech256", lambda r, f: packing.write_tar(r / "caltech256/256_ObjectCategories.tar", f), C256, 3, 9),
+    "omniglot zip": ("omniglot", lambda r, f: packing.write_zip(r / "omniglot/all_runs.zip", f), RUNS, 8, 16),
+    "omniglot folder": ("omniglot", lambda r, f: packing.write_folder(r / "omniglot/all_runs", f), RUNS, 8, 16),
+    "omniglot folder of runs": ("omniglot", lambda r, f: packing.write_folder(r / "omniglot", f), RUNS, 8, 16),
+    "background zips": ("omniglot-background", pack_background, BACKGROUND, 9, 18),
+    "background folders": (
+        "omniglot-background", lambda r, f: packing.write_folder(r / "omniglot", f), BACKGROUND, 9, 18),
 }  # fmt: skip
 
 
@@ -56,16 +69,13 @@ def made_up(request, tmp_path, monkeypatch):
 def test_images_of_every_layout_are_those_that_were_packed(made_up):
     name, root, files = made_up
     dataset = load_dataset(name, root)
-    by_name = {path.rsplit("/", 1)[-1]: content for path, content in files.items() if "MACOSX" not in path}
-    if name not in ("caltech101", "caltech256"):  # there, file names repeat from class to class
-        for image, image_name in zip(dataset.images, dataset.image_names, strict=True):
-            full = image_name.rsplit("/", 1)[-1] + (".bmp" if name == "ar" else "")
-            assert image.read_bytes() == by_name[full]
-    else:
-        for image, image_name in zip(dataset.images, dataset.image_names, strict=True):
-            assert image.read_bytes() == files[f"{name[-3:]}_ObjectCategories/{image_name}"]
+    for image, image_name in zip(dataset.images, dataset.image_names, strict=True):
+        end = f"/{image_name}.bmp" if name == "ar" else f"/{image_name}"
+        (content,) = {content for path, content in files.items() if f"/{path}".endswith(end)}
+        assert image.read_bytes() == content
     for label, image_name in zip(dataset.labels, dataset.image_names, strict=True):
-        assert image_name.startswith(dataset.class_names[label])
+        # A drawing of a run of Omniglot has only the run in its name.
+        assert image_name.startswith(dataset.class_names[label].split("/class")[0])
     assert list(dataset.labels) == sorted(dataset.labels)
     assert len(set(dataset.image_names)) == len(dataset)
 
@@ -96,7 +106,7 @@ def test_an_archive_cut_anywhere_is_named(layout, tmp_path, monkeypatch):
     name, pack, files, n_classes, n_images = LAYOUTS[layout]
     pack(tmp_path, files)
     packing.expect(monkeypatch, name, n_classes, n_images)
-    path = next(path for file in CATALOGUE[name].files if (path := tmp_path / name / file).is_file())
+    path = next(path for file in CATALOGUE[name].files if (path := tmp_path / CATALOGUE[name].folder / file).is_file())
     content = path.read_bytes()
     # Not the last 11,000 bytes of a tar: blocks of zeros that mean nothing.
     length = len(content.rstrip(b"\0")) if path.suffix == ".tar" else len(content)
@@ -255,7 +265,9 @@ def test_an_absent_set_says_how_to_get_it(tmp_path, name):
 
 
 def test_an_unknown_name():
-    with pytest.raises(ValueError, match="unknown data set 'minst': choose one of yaleb, .*mnist, or pass a folder"):
+    with pytest.raises(
+        ValueError, match="unknown data set 'minst': choose one of yaleb, .*mnist, .*, or pass a folder"
+    ):
         load_dataset("minst")
 
 

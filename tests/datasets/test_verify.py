@@ -60,6 +60,8 @@ def test_whole_sets_pass_and_absent_ones_are_listed(root, run):
         "caltech101 ok: 9 images, 3 classes, checksums match (1 file in SHA256SUMS and content)",
         "caltech256 absent",
         "mnist absent",
+        "omniglot absent",
+        "omniglot-background absent",
         "other files ok: 1 file match SHA256SUMS",
     ]
     assert run("verify", "caltech256").exit_code == 0
@@ -142,6 +144,55 @@ def test_each_file_of_mnist_has_its_checksum(root, run, monkeypatch):
     assert "content of 't10k-labels-idx1-ubyte' is not that" in run("verify", "mnist").output
 
 
+@pytest.fixture
+def omniglot(root, monkeypatch) -> Path:
+    """The folder of made-up runs and background sets, with a SHA256SUMS of its own."""
+    packing.write_omniglot(root, side=28)
+    packing.write_background(root)
+    for name, n_classes, n_images in (("omniglot", 8, 16), ("omniglot-background", 9, 18)):
+        packing.expect(monkeypatch, name, n_classes, n_images)
+        known = content_digests(load_dataset(name, root))
+        packing.expect(monkeypatch, name, n_classes, n_images, content=known)
+    write_sums(root / "omniglot", *(path.name for path in (root / "omniglot").iterdir()))
+    return root / "omniglot"
+
+
+def test_two_sets_in_one_folder_are_both_checked(omniglot, run):
+    whole = [
+        "omniglot ok: 16 images, 8 classes, checksums match (1 file in SHA256SUMS and content)",
+        "omniglot-background ok: 18 images, 9 classes, checksums match (2 files in SHA256SUMS and content)",
+    ]
+    for name in ("omniglot", "omniglot-background"):
+        assert run("verify", name).output.splitlines() == whole
+    assert set(whole) < set(run("verify").output.splitlines())
+    flip_a_byte(omniglot / "images_background_small2.zip")
+    first, second = run("verify", "omniglot").output.splitlines()
+    assert first == whole[0]
+    assert "PROBLEM: omniglot/images_background_small2.zip: bytes differ from SHA256SUMS" in second
+
+
+def test_one_of_two_sets_in_a_folder_may_be_absent(omniglot, run):
+    (omniglot / "all_runs.zip").unlink()
+    assert run("verify", "omniglot").output.splitlines()[0] == "omniglot absent"
+    packing.write_omniglot(omniglot.parent, side=28)
+    for part in (1, 2):
+        (omniglot / f"images_background_small{part}.zip").unlink()
+    result = run("verify", "omniglot")
+    assert result.output.splitlines()[1] == "omniglot-background absent"
+    assert result.exit_code == 0
+
+
+def test_other_labels_of_the_runs_are_other_content(omniglot, run):
+    files = packing.omniglot_files(side=28)
+    labels = files["run02/class_labels.txt"].replace(b"class01", b"class00").replace(b"class02", b"class01")
+    files["run02/class_labels.txt"] = labels.replace(b"class00", b"class02")
+    (omniglot / "SHA256SUMS").unlink()
+    packing.write_zip(omniglot / "all_runs.zip", files)
+    result = run("verify", "omniglot")
+    assert result.exit_code == 1
+    assert "omniglot PROBLEM: omniglot: the content of 'images' is not that of the distribution" in result.output
+
+
 def test_sums_of_every_style(tmp_path):
     one, two, three = ("a" * 64, "b" * 64, "C" * 64)
     path = tmp_path / "SHA256SUMS"
@@ -157,7 +208,7 @@ def test_unknown_names_and_an_empty_root(tmp_path, run, monkeypatch):
     monkeypatch.setenv("DDLCN_DATA", str(tmp_path / "nowhere"))
     result = run("verify")
     assert result.exit_code == 0
-    assert result.output.count("absent") == 5
+    assert result.output.count("absent") == 7
     assert "unknown data set 'minst'" in str(run("verify", "minst").exception)
 
 
@@ -176,7 +227,7 @@ def test_list_says_what_is_here_and_whose_it_is(root, run):
     rows = [line.split("│") for line in run("list").output.splitlines() if line.startswith("│")]
     here = {row[1].strip(): row[5].strip() for row in rows}
     expected = dict.fromkeys(("yaleb", "yaleb-excluded", "ar", "caltech101"), "yes")
-    assert here == expected | {"caltech256": "no", "mnist": "no"}
+    assert here == expected | dict.fromkeys(("caltech256", "mnist", "omniglot", "omniglot-background"), "no")
 
 
 @pytest.mark.data
@@ -185,6 +236,16 @@ def test_the_real_sets_are_whole(data_root, name):
     (finding,) = verify([name], data_root)
     assert finding.state == "ok"
     assert finding.text.endswith("in SHA256SUMS and content)")
+
+
+@pytest.mark.data
+def test_the_real_omniglot_is_whole(data_root):
+    findings = list(verify(["omniglot"], data_root))
+    assert [(finding.name, finding.state) for finding in findings] == [
+        ("omniglot", "ok"),
+        ("omniglot-background", "ok"),
+    ]
+    assert all(finding.text.endswith("in SHA256SUMS and content)") for finding in findings)
 
 
 @pytest.mark.data

@@ -2,7 +2,8 @@
 
 Of the quick form of all experiments one cell of every kind is run as `ddlcn reproduce` runs it. Beside it stands what a
 person would write: draw the split, build the estimator, fit, predict. What the estimators do not offer, LLC's codes and
-random filters, is written out in full: codes, pooling and SVM by numpy and scikit-learn.
+random filters, is written out in full: codes, pooling and SVM by numpy and scikit-learn. The runs of Omniglot are a
+test set, to be looked at once: here they are made up.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from ddlcn.descriptors import sampling
 from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.experiments import protocol, run, run_baseline
 from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
-from ddlcn.experiments.protocol import draw_split, take_part
+from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.run import run_settings
 from ddlcn.experiments.run_baseline import run_method
 from ddlcn.images import name_images, read_image
 from ddlcn.learning import Seeds, TrainingImages
+from tests.datasets import packing
 
 SEED = 0
 # Of the images of a quick run so many classes, and so many of each.
@@ -65,9 +67,9 @@ def recall(name, make):
 
 
 @lru_cache(maxsize=1)
-def load(name):
+def load(name, root):
     try:
-        return load_dataset(name)
+        return load_dataset(name, root)
     except FileNotFoundError as error:
         return str(error)
 
@@ -76,7 +78,7 @@ class Part:
     """The images of a quick run: names nobody needs, labels, and who learns from whom."""
 
     def __init__(self, data, settings):
-        items, self.labels, is_test = take_part(data, settings)
+        items, self.labels, is_test = take_part(pick_run(data, SEED), settings)
         self.images = [item.image for item in items]
         self.split = draw_split(settings, self.labels, is_test, SEED)
         self.y_train, self.y_test = self.labels[self.split.train], self.labels[self.split.test]
@@ -86,9 +88,11 @@ class Part:
 
 
 @pytest.fixture
-def open_part(data_root, monkeypatch):
+def open_part(data_root, monkeypatch, tmp_path):
     monkeypatch.setattr(protocol, "QUICK_CLASSES", N_CLASSES)
     monkeypatch.setattr(protocol, "QUICK_IMAGES", N_IMAGES)
+    packing.write_omniglot(tmp_path, runs=2, characters=N_CLASSES)
+    packing.expect(monkeypatch, "omniglot", 2 * N_CLASSES, 4 * N_CLASSES)
     monkeypatch.setattr(sampling, "N_SAMPLED", 5_000)  # descriptors for deeper layers: a tenth
     run_baseline._open.cache_clear()
 
@@ -97,7 +101,7 @@ def open_part(data_root, monkeypatch):
         missing = "" if settings.method == "DDLCN" else find_missing(settings.method)
         if missing or (kind == "cnn" and not has_networks()):
             pytest.skip(f"{missing or 'onnxruntime'} is not installed")
-        data = load(settings.dataset)
+        data = load(settings.dataset, tmp_path if settings.dataset == "omniglot" else None)
         if isinstance(data, str):
             pytest.skip(data)
         return data, Part(data, settings)

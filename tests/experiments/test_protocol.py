@@ -1,11 +1,14 @@
 """Who trains, who is tested: nobody twice, and under the clean rule no test image shapes a dictionary."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddlcn.experiments.protocol import draw_split
+from ddlcn.datasets import Dataset
+from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.settings import Settings
 
 
@@ -60,3 +63,45 @@ def test_too_few_images_is_said():
         draw_split(Settings("x", 20), np.repeat(np.arange(2), 20), None, 0)
     with pytest.raises(ValueError, match="train_per_class"):
         draw_split(Settings("x"), np.repeat(np.arange(2), 20), None, 0)
+
+
+@pytest.fixture
+def runs():
+    """Three runs of two characters each: one training image and one test image of each."""
+    names = tuple(f"run{r}/{side}{c}" for r in range(3) for c in range(2) for side in ("test", "training"))
+    return Dataset(
+        name="made up", title="Made up", images=[f"picture of {name}" for name in names],
+        labels=np.repeat(np.arange(6), 2), class_names=tuple(f"run{r}/class{c}" for r in range(3) for c in range(2)),
+        image_names=names, is_test=np.tile([True, False], 6), runs=np.repeat(np.arange(3), 4),
+    )  # fmt: skip
+
+
+def test_a_seed_is_a_run_of_the_distribution(runs):
+    for seed in range(3):
+        part = pick_run(runs, seed)
+        assert part.class_names == (f"run{seed}/class0", f"run{seed}/class1")
+        assert all(name.startswith(f"run{seed}/") for name in part.image_names)
+        np.testing.assert_array_equal(part.labels, [0, 0, 1, 1])
+        assert pick_run(runs, seed) is part  # so that what was read of it is kept
+        assert pick_run(part, seed) is part  # and that it may be picked again
+        split = draw_split(Settings("x"), part.labels, part.is_test, seed)
+        assert [part.image_names[i] for i in split.test] == [f"run{seed}/test0", f"run{seed}/test1"]
+    assert len({pick_run(runs, seed).identity for seed in range(3)} | {runs.identity}) == 4
+
+
+def test_without_runs_there_is_nothing_to_pick(runs):
+    plain = replace(runs, runs=None)
+    assert pick_run(plain, 7) is plain
+
+
+@pytest.mark.parametrize("seed", [-1, 3, 20])
+def test_a_run_that_is_not_there(runs, seed):
+    with pytest.raises(ValueError, match=f"'made up' has 3 runs and a seed is one of them: choose 0 to 2; got {seed}"):
+        pick_run(runs, seed)
+
+
+def test_a_quick_part_is_of_the_run(runs):
+    items, labels, is_test = take_part(pick_run(runs, 2), Settings("x", quick=True))
+    assert {item.name.split("/")[0] for item in items} == {"run2"}
+    assert sorted(labels.tolist()) == [0, 0, 1, 1]
+    assert is_test.sum() == 2

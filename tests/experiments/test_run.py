@@ -12,10 +12,11 @@ from ddlcn.coding.locality import LocalityCoder
 from ddlcn.datasets import load_dataset
 from ddlcn.descriptors import DenseSIFT
 from ddlcn.experiments.measure import note_accuracy
-from ddlcn.experiments.run import run_settings
+from ddlcn.experiments.run import prepare_trial, run_settings
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import name_images
+from tests.datasets import packing
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +110,18 @@ def test_approximation_by_layer(data, digit_folder):
     assert row.accuracy is None
     assert len(row.errors) == 3
     assert all(0 < error < 2 for error in row.errors)
+
+
+def test_a_seed_picks_a_run_of_the_distribution(tmp_path, monkeypatch):
+    packing.write_omniglot(tmp_path, side=56)
+    packing.expect(monkeypatch, "omniglot", 8, 16)
+    data, settings = load_dataset("omniglot", tmp_path), Settings("omniglot", atoms_per_class=4)
+    for seed in (0, 1):
+        row = run_settings(data, settings, seed)
+        assert row.class_names == [f"run{seed + 1:02d}/class{c:02d}" for c in (1, 2, 3, 4)]
+        assert (row.n_train, row.class_totals, row.accuracy) == (4, [1, 1, 1, 1], 1.0)
+        trial = prepare_trial(data, settings, seed)
+        assert {item.name.split("/")[0] for item in trial.items} == {f"run{seed + 1:02d}"}
+    assert row.data != run_settings(data, settings, 0).data
+    with pytest.raises(ValueError, match="'omniglot' has 2 runs"):
+        run_settings(data, settings, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ddlcn.experiments.runner import carry_out, plan
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Store
 from ddlcn.utils.time_limit import OverBudget, limit_time
+from tests.datasets import packing
 
 PIXELS = (("kind", "pixels"), ("side", 8))
 
@@ -96,6 +98,40 @@ def test_descriptors_and_atoms_are_those_of_the_settings(digits):
     assert run_baseline._list_options(Settings("x", 5, method="KSVD", atoms_per_class=3))["atoms_per_class"] == 3
     ours = run_baseline._list_options(Settings("x", 5, method="ddlcn fast", max_side=200))["features"]
     assert (ours.patch_size, ours.step, ours.max_side, ours.min_side) == (24, 6, 200, 96)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Two made-up runs of Omniglot, four characters each."""
+    packing.write_omniglot(tmp_path, side=28)
+    packing.expect(monkeypatch, "omniglot", 8, 16)
+    return load_dataset("omniglot", tmp_path)
+
+
+def test_a_seed_picks_a_run_of_the_distribution(runs, monkeypatch):
+    kept, decoded = {}, []
+    decode = run_baseline.Decoded._decode
+    monkeypatch.setattr(
+        run_baseline.Decoded, "_decode", lambda self, i: decoded.append(self.named[i][0]) or decode(self, i)
+    )
+
+    def recall(name, make):
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
+
+    for seed in (0, 1):
+        part = runs.take(runs.runs == seed)
+        for method in ("nearest neighbour", "linear SVM"):
+            row = run_method(runs, Settings("omniglot", method=method, vectors=PIXELS), seed, recall=recall)
+            assert row.class_names == [f"run{seed + 1:02d}/class{c:02d}" for c in (1, 2, 3, 4)]
+            assert (row.n_train, row.class_totals) == (4, [1, 1, 1, 1])
+            assert row.accuracy == 1.0  # made-up drawings differ little; with another run's labels it would be 0
+        assert row.data == replace(part, runs=None).identity
+    assert len(kept) == 4  # vectors and their cost, of each run
+    assert sorted(decoded) == sorted(runs.image_names)  # both methods see what the first has read
+    with pytest.raises(ValueError, match="'omniglot' has 2 runs"):
+        run_method(runs, Settings("omniglot", method="CRC", vectors=PIXELS), 2)
 
 
 class Slow:

@@ -8,10 +8,14 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
+from ddlcn import cli
+from ddlcn.experiments import runner
 from ddlcn.experiments.catalogue import load_experiment
 from ddlcn.experiments.runner import Task, carry_out, plan
 from ddlcn.experiments.store import Store, read_rows
+from tests.datasets import packing
 
 TOML = """
 title = "Digits"
@@ -101,3 +105,36 @@ def test_rows_travel_as_lines_of_text(toml, tmp_path):
     shutil.rmtree(tmp_path / "rows")  # and come back from the results file, though nothing is left to run
     subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True, timeout=300)
     assert len(read_rows(tmp_path / "rows")) == 3
+
+
+@pytest.fixture
+def made_up_runs(tmp_path, monkeypatch):
+    """Omniglot, made up: the real runs are a test set, to be looked at once. Three runs of six characters."""
+    packing.write_omniglot(tmp_path, runs=3, characters=6)
+    packing.expect(monkeypatch, "omniglot", 18, 36)
+    monkeypatch.setenv("DDLCN_DATA", str(tmp_path))
+    runner._load.cache_clear()
+    yield tmp_path
+    runner._load.cache_clear()
+
+
+def test_one_shot_is_quickly_reproduced(made_up_runs):
+    results = made_up_runs / "runs.sqlite"
+    result = CliRunner().invoke(cli.app, ["reproduce", "one-shot", "--quick", "--results", str(results)])
+    assert result.exit_code == 0, result.output
+    rows = read_rows(results)
+    assert len(rows) == len(load_experiment("one-shot").cells) == 10
+    assert {(row.seed, row.n_train, tuple(row.class_totals)) for row in rows} == {(0, 6, (1,) * 6)}
+    assert all(row.class_names == [f"run01/class{c:02d}" for c in range(1, 7)] for row in rows)
+    assert {row.accuracy > 0.5 for row in rows if row.settings.method in ("ddlcn fast", "LLC")} == {True}
+
+
+def test_rows_of_several_runs_travel_as_text(made_up_runs):
+    """Every run has its classes: a file of rows names those of each."""
+    experiment = load_experiment("one-shot")
+    store = Store(made_up_runs / "runs.sqlite")
+    tasks = [task for task in plan(experiment, store, 3) if task.settings.method == "nearest neighbour"]
+    rows = list(carry_out(tasks, store))
+    store.write_lines(made_up_runs / "rows.jsonl")
+    assert [row.class_names[0] for row in rows] == ["run01/class01", "run02/class01", "run03/class01"]
+    assert sorted(read_rows(made_up_runs / "rows.jsonl"), key=lambda row: row.seed) == rows

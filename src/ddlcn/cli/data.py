@@ -64,7 +64,7 @@ def verify(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="Such as mnist, caltech101 or caltech256.")],
+    name: Annotated[str, typer.Argument(help="Such as mnist, omniglot, caltech101 or caltech256.")],
 ) -> None:
     """Download a data set that has a public address. If interrupted, the same command continues.
 

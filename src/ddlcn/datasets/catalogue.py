@@ -89,6 +89,9 @@ YALEB_HOW = (
     "Its old public address no longer works: ask the authors, or a group that has it, for the cropped version. "
     "Put CroppedYale.zip, or the folder CroppedYale unpacked from it, into the folder yaleb."
 )
+OMNIGLOT_ADDRESS = "https://github.com/brendenlake/omniglot/raw/master/python"
+OMNIGLOT_SOURCE = "Brenden Lake, https://github.com/brendenlake/omniglot"
+OMNIGLOT_TERMS = "MIT licence; cite Lake, Salakhutdinov and Tenenbaum 2015"
 EXCLUDED_RULE = (
     "Extended Yale B without the 10 worst-lit images of each person. The file name holds the light's azimuth A and "
     "elevation E; the angle between light and camera axis is arccos(cos A cos E); the 10 images with the largest "
@@ -197,6 +200,59 @@ _RECORDS = (
         how_to_get="ddlcn data fetch mnist (12 MB)",
         content=MNIST_UNPACKED_SHA256,
         downloads=tuple(Download(f"{MNIST_MIRROR}/{file}", file, f"md5:{md5}") for file, md5 in MNIST_MD5.items()),
+    ),
+    Record(
+        name="omniglot",
+        title="Omniglot",
+        folder="omniglot",
+        files=("all_runs", "run01", "all_runs.zip"),
+        n_classes=400,
+        n_images=800,
+        source=OMNIGLOT_SOURCE,
+        terms=OMNIGLOT_TERMS,
+        how_to_get="ddlcn data fetch omniglot (0.4 MB)",
+        content={"images": "4e4fe88eab15195523988fe1804aecd3af2194cbd43d64a4b15fdbf66b9f02a7"},
+        downloads=(
+            Download(
+                f"{OMNIGLOT_ADDRESS}/one-shot-classification/all_runs.zip",
+                "all_runs.zip",
+                "sha256:437c1eeab0af8484112e1b4cc0f3d541ec727f7c47b9b202da738af9dfd6c325",
+            ),
+        ),
+        note="20 runs of 20 characters, one training and one test drawing of each. Choose settings on the background.",
+    ),
+    Record(
+        name="omniglot-background",
+        title="Omniglot background",
+        folder="omniglot",
+        files=(
+            "images_background_small1",
+            "images_background_small1.zip",
+            "images_background_small2",
+            "images_background_small2.zip",
+        ),
+        n_classes=242,
+        n_images=4840,
+        source=OMNIGLOT_SOURCE,
+        terms=OMNIGLOT_TERMS,
+        how_to_get="ddlcn data fetch omniglot-background (2.9 MB)",
+        content={"images": "63500e9706fd3d02aaba3cafec9232ebe5b2dd6c4fb1178fc76b28d5061cb205"},
+        downloads=(
+            Download(
+                f"{OMNIGLOT_ADDRESS}/images_background_small1.zip",
+                "images_background_small1.zip",
+                "sha256:f38eb80f801274ac2b4dff5b24289016bfaba4a7d5bb50deebf27104ad6cb8a4",
+            ),
+            Download(
+                f"{OMNIGLOT_ADDRESS}/images_background_small2.zip",
+                "images_background_small2.zip",
+                "sha256:3ccaa407515a8778e5d0861875af38b17e418f301ad5bb3b5a6b65d901a41c7f",
+            ),
+        ),
+        note=(
+            "Two sets of five alphabets, 20 drawings of each character; Greek and Latin are in both and count once. "
+            "Get it: ddlcn data fetch omniglot-background (2.9 MB)."
+        ),
     ),
 )
 CATALOGUE: dict[str, Record] = {record.name: record for record in _RECORDS}

@@ -23,7 +23,7 @@ def content_digests(dataset: Dataset, n_jobs: int | None = None) -> dict[str, st
     """SHA-256 of the parts of one of the named data sets.
 
     - MNIST: each of the four files, unpacked.
-    - Extended Yale B: names and bytes of the images.
+    - Extended Yale B, Omniglot: names and bytes of the images, class by class, so that labels count too.
     - AR as arrays: names, labels and pixels. As bitmaps: the names alone, and every image is decoded.
     - Caltech: names, widths and heights, and every image is decoded. The same pictures are distributed with
       different JPEG bytes, and decoders differ in the last bit, so neither bytes nor pixels can be compared.
@@ -49,7 +49,7 @@ def content_digests(dataset: Dataset, n_jobs: int | None = None) -> dict[str, st
         return _digest_idx_files(dataset)
     if isinstance(dataset.images, np.ndarray):
         return {"images": _digest_arrays(dataset)}
-    if dataset.name == "yaleb":
+    if dataset.name in ("yaleb", "omniglot", "omniglot-background"):
         return {"images": _digest_files(dataset, n_jobs)}
     return {"names and sizes": _digest_sizes(dataset, n_jobs)}
 

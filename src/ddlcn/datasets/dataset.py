@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,9 @@ class Dataset:
         Name of each image inside the data set, independent of how the set is packed.
     is_test : ndarray of shape (n,), bool, optional
         The distribution's test images, if it has a fixed split.
+    runs : ndarray of shape (n,), intp, optional
+        The distribution's own repetitions: number of the run of every image, from 0. A run is a task of its own: its
+        classes and images are in no other.
     shows_people : bool
         Whether its images are portraits, which are never shown in a report.
     people_classes : frozenset of str
@@ -53,21 +56,52 @@ class Dataset:
     class_names: tuple[str, ...]
     image_names: tuple[str, ...]
     is_test: NDArray[np.bool_] | None = None
+    runs: NDArray[np.intp] | None = None
     shows_people: bool = False
     people_classes: frozenset[str] = frozenset()
     stamp: str = ""
 
     def __post_init__(self) -> None:
-        counts = {len(self.images), len(self.labels), len(self.image_names)}
+        columns = (self.images, self.labels, self.image_names, self.is_test, self.runs)
+        counts = {len(column) for column in columns if column is not None}
         if len(counts) > 1:
-            raise ValueError(f"data set {self.name!r}: images, labels and image_names differ in number {counts}")
+            raise ValueError(
+                f"data set {self.name!r}: images, labels, image_names, is_test and runs differ in number {counts}"
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __repr__(self) -> str:
         split = "" if self.is_test is None else f", {int(self.is_test.sum())} of them for testing"
-        return f"Dataset({self.name!r}, {len(self)} images{split}, {len(self.class_names)} classes)"
+        runs = "" if self.runs is None else f", {len(np.unique(self.runs))} runs"
+        return f"Dataset({self.name!r}, {len(self)} images{split}, {len(self.class_names)} classes{runs})"
+
+    def take(self, chosen: NDArray[Any]) -> Dataset:
+        """The data set of some images, with the classes that occur among them only.
+
+        Parameters
+        ----------
+        chosen : ndarray of shape (m,), intp; or of shape (n,), bool
+            Indices of images, or which to take.
+
+        Returns
+        -------
+        dataset : Dataset
+            Its labels are 0, 1, ... in the order of `class_names`, which keep their order.
+        """
+        indices = np.arange(len(self))[chosen]
+        classes, labels = np.unique(self.labels[indices], return_inverse=True)
+        is_array = isinstance(self.images, np.ndarray)
+        return replace(
+            self,
+            images=self.images[indices] if is_array else [self.images[i] for i in indices.tolist()],
+            labels=labels.astype(np.intp),
+            class_names=tuple(self.class_names[c] for c in classes.tolist()),
+            image_names=tuple(self.image_names[i] for i in indices.tolist()),
+            is_test=None if self.is_test is None else self.is_test[indices],
+            runs=None if self.runs is None else self.runs[indices],
+        )
 
     def may_show(self, class_index: int) -> bool:
         """Whether pictures of this class may be shown in a report: not if they are portraits."""
@@ -82,6 +116,8 @@ class Dataset:
         digest.update(self.labels.astype("<i8").tobytes())
         if self.is_test is not None:
             digest.update(self.is_test.tobytes())
+        if self.runs is not None:
+            digest.update(self.runs.astype("<i8").tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -121,7 +121,7 @@ def fetch(name: str, root: Path | None = None, progress: Progress | None = None)
     Parameters
     ----------
     name : str
-        One that has a public address: "mnist", "caltech101", "caltech256".
+        One that has a public address: "mnist", "caltech101", "caltech256", "omniglot", "omniglot-background".
     root : Path, optional
         None means `data_root()`.
     progress : callable, optional

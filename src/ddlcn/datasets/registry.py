@@ -16,6 +16,7 @@ from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset
 from ddlcn.datasets.folder import load_folder
 from ddlcn.datasets.mnist import open_mnist
+from ddlcn.datasets.omniglot import open_omniglot, open_omniglot_background
 from ddlcn.datasets.yaleb import open_yaleb
 
 LOADERS: dict[str, Callable[[Path | None], Dataset]] = {
@@ -25,6 +26,8 @@ LOADERS: dict[str, Callable[[Path | None], Dataset]] = {
     "caltech101": open_caltech101,
     "caltech256": open_caltech256,
     "mnist": open_mnist,
+    "omniglot": open_omniglot,
+    "omniglot-background": open_omniglot_background,
 }
 
 
@@ -34,8 +37,8 @@ def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | No
     Parameters
     ----------
     name : str or path
-        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech256" or "mnist"; or a folder with one
-        sub-folder per class (write "./mnist" for a folder with the name of a data set).
+        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech256", "mnist", "omniglot" or "omniglot-background"; or
+        a folder with one sub-folder per class (write "./mnist" for a folder with the name of a data set).
     root : path, optional
         Folder of the named data sets; None means `data_root()`.
 

@@ -18,17 +18,18 @@ def data_root() -> Path:
     return Path(platformdirs.user_cache_dir("ddlcn")) / "data"
 
 
-def find_source(record: Record, root: Path | None = None) -> Path:
+def find_source(record: Record, root: Path | None = None, part: str | None = None) -> Path:
     """Return the folder or archive of a data set under `root`; raises an error that explains how to get it.
 
-    If both a folder and an archive are present, the folder is used.
+    If both a folder and an archive are present, the folder is used. Of a data set in several archives, `part` is the
+    name of one without its suffix.
     """
     root = data_root() if root is None else root
     for file in record.files:
         path = root / record.folder / file
-        if path.exists():
+        if path.exists() and part in (None, path.stem):
             return path
-    raise missing(record, root)
+    raise missing(record, root, part)
 
 
 def missing(record: Record, root: Path, file: str | None = None) -> FileNotFoundError:

@@ -54,14 +54,15 @@ def is_present(record: Record, root: Path | None = None) -> bool:
 def verify(names: Sequence[str] = (), root: Path | None = None, n_jobs: int | None = None) -> Iterator[Finding]:
     """Check data sets, one after the other.
 
-    1. Where the root holds a `SHA256SUMS`, the bytes of every file it lists.
+    1. Where the root or the data set's folder holds a `SHA256SUMS`, the bytes of every file it lists.
     2. The number of images and classes.
     3. The content, against the checksum in the catalogue, where one is known.
 
     Parameters
     ----------
     names : sequence of str
-        Data sets; none means all, and all other files of SHA256SUMS.
+        Data sets; none means all, and all other files of SHA256SUMS. Data sets that share a folder are checked
+        together.
     root : Path, optional
         None means `data_root()`.
     n_jobs : int, optional
@@ -78,12 +79,16 @@ def verify(names: Sequence[str] = (), root: Path | None = None, n_jobs: int | No
         If a name is unknown, or SHA256SUMS cannot be parsed.
     """
     root = data_root() if root is None else root
-    # A part of a data set is verified as the whole: "yaleb-excluded" as "yaleb".
     chosen = list(dict.fromkeys(find_record(name).folder for name in names or CATALOGUE))
     listed = read_sums(root / SUMS)
-    for name in chosen:
-        files = {file: checksum for file, checksum in listed.items() if file.split("/")[0] == name and "/" in file}
-        yield _verify_one(CATALOGUE[name], root, files, n_jobs)
+    for folder in chosen:
+        files = {file: checksum for file, checksum in listed.items() if file.split("/")[0] == folder and "/" in file}
+        files |= {f"{folder}/{file}": checksum for file, checksum in read_sums(root / folder / SUMS).items()}
+        records = _list_records(folder)
+        owners = {f"{folder}/{file}": record.name for record in records for file in record.files}
+        for record in records:
+            own = {file: checksum for file, checksum in files.items() if owners.get(file, folder) == record.name}
+            yield _verify_one(record, root, own, n_jobs)
     if not names:
         others = {
             file: checksum for file, checksum in listed.items() if "/" not in file or file.split("/")[0] not in chosen
@@ -125,6 +130,12 @@ def compare_files(root: Path, listed: dict[str, str]) -> list[str]:
             if found != checksum:
                 problems.append(f"{file}: bytes differ from {SUMS}")
     return problems
+
+
+def _list_records(folder: str) -> list[Record]:
+    """The data sets of a folder. A part of one is verified as the whole: "yaleb-excluded" as "yaleb"."""
+    records = [record for record in CATALOGUE.values() if record.folder == folder]
+    return list({record.files: record for record in reversed(records)}.values())[::-1]
 
 
 def _verify_one(record: Record, root: Path, listed: dict[str, str], n_jobs: int | None) -> Finding:

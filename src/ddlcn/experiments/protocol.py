@@ -1,12 +1,14 @@
 """Who trains, who is tested, and who the dictionaries are learned from (docs/method.md 2.4).
 
 In: labels, t, p, the rule, a seed. Out: indices of training, test and dictionary images. A seed means the same split
-whatever the other settings, so settings can be compared in pairs.
+whatever the other settings, so settings can be compared in pairs. Where the distribution has runs of its own, a seed is
+one of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,20 +35,40 @@ class Split:
     note: str = ""
 
 
+def pick_run(data: Dataset, seed: int) -> Dataset:
+    """The images of run number `seed`, from 0; the data set itself if it has no runs.
+
+    Every call with the same data set and run gives the same object: methods share what was read of it.
+    """
+    return data if data.runs is None else _take_run(data, seed)
+
+
+@lru_cache(maxsize=1)  # all methods of a seed follow each other
+def _take_run(data: Dataset, run: int) -> Dataset:
+    assert data.runs is not None
+    chosen = data.runs == run
+    if not chosen.any():
+        n = len(np.unique(data.runs))
+        raise ValueError(f"{data.name!r} has {n} runs and a seed is one of them: choose 0 to {n - 1}; got {run}")
+    return replace(data.take(chosen), runs=None)
+
+
 def take_part(data: Dataset, settings: Settings) -> tuple[list[NamedImage], Indices, NDArray[Any] | None]:
     """Images, labels and the fixed split; for `quick` a few images of a few classes."""
-    if not settings.quick:
-        pairs = zip(data.image_names, data.images, strict=True)
-        return [NamedImage(*pair) for pair in pairs], data.labels, data.is_test
+    if settings.quick:
+        data = data.take(_choose_quick(data))
+    pairs = zip(data.image_names, data.images, strict=True)
+    return [NamedImage(*pair) for pair in pairs], data.labels, data.is_test
+
+
+def _choose_quick(data: Dataset) -> Indices:
     chosen = []
     for c in range(min(QUICK_CLASSES, len(data.class_names))):
         groups = (
             [data.labels == c] if data.is_test is None else [(data.labels == c) & (data.is_test == s) for s in (0, 1)]
         )
         chosen += [np.flatnonzero(group)[:QUICK_IMAGES] for group in groups]
-    part = np.concatenate(chosen)
-    items = [NamedImage(data.image_names[i], data.images[i]) for i in part]
-    return items, data.labels[part], None if data.is_test is None else data.is_test[part]
+    return np.concatenate(chosen)
 
 
 def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[Any] | None, seed: int) -> Split:

@@ -26,7 +26,7 @@ from ddlcn.engines.compile import clock
 from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, start_row
 from ddlcn.experiments.memory import reset_peak_memory
-from ddlcn.experiments.protocol import draw_split, take_part
+from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import NamedImage
@@ -53,12 +53,14 @@ def run_settings(
     data : Dataset
     settings : Settings
     seed : int
+        Of the split and of all that is learned; of a data set with runs, also the number of the run.
     n_jobs : int, optional
         Threads.
     say : function of a line of text
         Told what is being done.
     """
     reset_peak_memory()
+    data = pick_run(data, seed)
     trial = prepare_trial(data, settings, seed, n_jobs)
     row = start_row(settings, seed, trial.split, data)
     say("learning")
@@ -73,7 +75,7 @@ def run_settings(
 
 def prepare_trial(data: Dataset, settings: Settings, seed: int, n_jobs: int | None = None) -> Trial:
     """The images of one run, and how they are split."""
-    items, labels, is_test = take_part(data, settings)
+    items, labels, is_test = take_part(pick_run(data, seed), settings)
     return Trial(items, labels, draw_split(settings, labels, is_test, seed), n_jobs)
 
 

@@ -24,7 +24,7 @@ from ddlcn.descriptors import DenseSIFT
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.measure import N_TIMED, note_accuracy, now, start_row
 from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
-from ddlcn.experiments.protocol import Split, draw_split, take_part
+from ddlcn.experiments.protocol import Split, draw_split, pick_run, take_part
 from ddlcn.experiments.run import make_features
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
@@ -52,6 +52,7 @@ def run_method(
 ) -> Row:
     """Run one method; the parameters are those of `run_settings`."""
     reset_peak_memory()
+    data = pick_run(data, seed)
     # "auto" brings its own descriptors, so the pictures themselves must have the size that the table asks for.
     side = settings.max_side if settings.method == "ddlcn auto" else MAX_SIDE
     images, labels, is_test = _open(data, settings.quick, side)
