@@ -51,6 +51,13 @@ def test_the_same_scene_is_aligned_and_moved_about_it_is_not():
     assert see_kind(name([blot(rng) for _ in range(12)]), 1) == "photo"
 
 
+def test_pictures_of_many_shapes_were_aligned_by_nobody():
+    pictures = make_aligned(12, np.random.default_rng(0))
+    cut = [picture[:, : 90 - 5 * i] for i, picture in enumerate(pictures)]
+    assert see_kind(name(cut), 1) == "photo"
+    assert see_kind(name([*pictures[:-1], cut[-1]]), 1) == "aligned"  # one of another shape is no trouble
+
+
 def test_alignment_is_the_slow_obvious_version():
     """Mean inner product of the same cell in two pictures, and of any two cells, pair by pair."""
     from ddlcn.choosing import look

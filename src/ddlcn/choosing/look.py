@@ -26,6 +26,8 @@ MAX_LOOKED_AT, SIDE = 200, 112
 BACKGROUND, EDGE, INK = 0.6, 0.9, 0.6
 # Grey values that differ by less are background; by more are ink.
 SAME, OTHER = 0.1, 0.5
+# Pictures that somebody aligned were cut to one shape: nearly all (this share) have the same width / height, to this part.
+ALIKE, SHAPE = 0.9, 0.05
 # Pictures are aligned if the same place looks more alike in two of them than any two places, by this share of what is
 # left: Extended Yale B 0.19, AR 0.27, Caltech 101 0.03. Places are the cells of a grid.
 ALIGNED, GRID = 0.1, 8
@@ -34,20 +36,24 @@ ALIGNED, GRID = 0.1, 8
 def see_kind(items: Sequence[NamedImage], n_jobs: int | None) -> str:
     """ "drawn", "aligned" or "photo"."""
     chosen = [items[i] for i in np.unique(np.linspace(0, len(items) - 1, MAX_LOOKED_AT).astype(int)).tolist()]
-    inks = np.array(list(map_threads(_measure_ink, chosen, n_jobs)))  # (n, 3)
-    if (np.median(inks, axis=0) >= (BACKGROUND, EDGE, INK)).all():
+    measured = np.array(list(map_threads(_measure, chosen, n_jobs)))  # (n, 4)
+    if (np.median(measured[:, :3], axis=0) >= (BACKGROUND, EDGE, INK)).all():
         return "drawn"
-    return "aligned" if measure_alignment(chosen, n_jobs) >= ALIGNED else "photo"
+    proportions = measured[:, 3]
+    alike = np.abs(proportions / np.median(proportions) - 1.0) <= SHAPE
+    is_aligned = alike.mean() >= ALIKE and measure_alignment(chosen, n_jobs) >= ALIGNED
+    return "aligned" if is_aligned else "photo"
 
 
-def _measure_ink(item: NamedImage) -> tuple[float, float, float]:
-    """Shares of background in the picture and along its edge, and of strong differences in what is no background."""
+def _measure(item: NamedImage) -> tuple[float, float, float, float]:
+    """Shares of background in the picture and along its edge, of strong differences in the rest; width / height."""
     grey = read_image(item.image, max_side=SIDE, name=item.name)
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
     difference = np.abs(grey - np.median(edge))
     n_drawn = max(1, int((difference >= SAME).sum()))
     of_edge = float((np.abs(edge - np.median(edge)) < SAME).mean())
-    return float((difference < SAME).mean()), of_edge, float((difference > OTHER).sum() / n_drawn)
+    of_drawn = float((difference > OTHER).sum() / n_drawn)
+    return float((difference < SAME).mean()), of_edge, of_drawn, grey.shape[1] / grey.shape[0]
 
 
 def measure_alignment(items: Sequence[NamedImage], n_jobs: int | None) -> float:
