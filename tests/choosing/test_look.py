@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter, shift
 from sklearn.datasets import load_digits
 
-from ddlcn.choosing.look import measure_alignment, see_kind
+from ddlcn.choosing.look import look_at, measure_alignment, see_kind
 from ddlcn.images import name_images
 
 
@@ -69,7 +69,18 @@ def test_alignment_is_the_slow_obvious_version():
     pairs = [(a, b) for a in range(4) for b in range(4) if a != b]
     same = np.mean([(cells[a] * cells[b]).sum(axis=1).mean() for a, b in pairs])
     every = np.mean([(cells[a] @ cells[b].T).mean() for a, b in pairs])
-    assert measure_alignment(items, 1) == pytest.approx((same - every) / (1 - every), abs=1e-9)
+    assert measure_alignment(look_at(items, 1)) == pytest.approx((same - every) / (1 - every), abs=1e-6)
+
+
+def test_every_picture_is_read_once(monkeypatch):
+    from ddlcn.choosing import look
+    from ddlcn.descriptors import keep_descriptors
+
+    read, real = [], look.read_image
+    monkeypatch.setattr(look, "read_image", lambda image, **more: read.append(1) or real(image, **more))
+    items = keep_descriptors(make_aligned(5, np.random.default_rng(1)))
+    assert see_kind(items, 1) == see_kind(items, 2)
+    assert len(read) == 5
 
 
 def test_a_single_picture_or_a_flat_one_is_no_trouble():

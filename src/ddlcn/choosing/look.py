@@ -7,13 +7,15 @@ between training images whose kind is known (docs/few_images.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn.descriptors import DenseSIFT, Descriptors
-from ddlcn.images import NamedImage, read_image
+from ddlcn.descriptors.store import Extracted, extract
+from ddlcn.images import GreyImage, NamedImage, read_image
 from ddlcn.pooling import assign_cells
 from ddlcn.utils.threads import map_threads
 
@@ -26,41 +28,76 @@ MAX_LOOKED_AT, SIDE = 200, 112
 BACKGROUND, EDGE, INK = 0.6, 0.9, 0.6
 # Grey values that differ by less are background; by more are ink.
 SAME, OTHER = 0.1, 0.5
-# Pictures that somebody aligned were cut to one shape: nearly all (this share) have the same width / height, to this part.
+# Pictures that somebody aligned were cut to one shape: this share of them has the same width / height, to this part.
 ALIKE, SHAPE = 0.9, 0.05
 # Pictures are aligned if the same place looks more alike in two of them than any two places, by this share of what is
 # left: Extended Yale B 0.19, AR 0.27, Caltech 101 0.03. Places are the cells of a grid.
 ALIGNED, GRID = 0.1, 8
 
 
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What is measured of one picture.
+
+    Attributes
+    ----------
+    ink : ndarray (3,)
+        Shares of background in the picture and along its edge, and of strong differences in the rest.
+    cells : ndarray (places, 128), float32
+        Mean descriptors of the cells of a grid, of unit norm or zero.
+    proportion : float
+        Width / height.
+    """
+
+    ink: Array
+    cells: Array
+    proportion: float
+
+
+class _LooksAt:
+    """Measures one picture, in a form that `descriptors.store` keeps: every picture is looked at once."""
+
+    sift = DenseSIFT(patch_size=16, step=8, max_side=SIDE, min_side=80, contrast="local")
+
+    def extract(self, image: Any, name: str) -> Extracted:
+        grey = read_image(image, max_side=SIDE, name=name)
+        cells = _average(self.sift.describe(grey, name)).astype(np.float32)
+        return Extracted(Looks(_measure_ink(grey), cells, grey.shape[1] / grey.shape[0]))
+
+    def cache_key(self) -> str:
+        return "looks"
+
+
 def see_kind(items: Sequence[NamedImage], n_jobs: int | None) -> str:
     """ "drawn", "aligned" or "photo"."""
     chosen = [items[i] for i in np.unique(np.linspace(0, len(items) - 1, MAX_LOOKED_AT).astype(int)).tolist()]
-    measured = np.array(list(map_threads(_measure, chosen, n_jobs)))  # (n, 4)
-    if (np.median(measured[:, :3], axis=0) >= (BACKGROUND, EDGE, INK)).all():
+    looks = look_at(chosen, n_jobs)
+    if (np.median([each.ink for each in looks], axis=0) >= (BACKGROUND, EDGE, INK)).all():
         return "drawn"
-    proportions = measured[:, 3]
+    proportions = np.array([each.proportion for each in looks])
     alike = np.abs(proportions / np.median(proportions) - 1.0) <= SHAPE
-    is_aligned = alike.mean() >= ALIKE and measure_alignment(chosen, n_jobs) >= ALIGNED
+    is_aligned = alike.mean() >= ALIKE and measure_alignment(looks) >= ALIGNED
     return "aligned" if is_aligned else "photo"
 
 
-def _measure(item: NamedImage) -> tuple[float, float, float, float]:
-    """Shares of background in the picture and along its edge, of strong differences in the rest; width / height."""
-    grey = read_image(item.image, max_side=SIDE, name=item.name)
+def look_at(items: Sequence[NamedImage], n_jobs: int | None) -> list[Looks]:
+    """Measure pictures, each once."""
+    return [found.content for found in map_threads(lambda item: extract(_LooksAt(), item), items, n_jobs)]
+
+
+def _measure_ink(grey: GreyImage) -> Array:
+    """Shares (3,) of background in the picture and along its edge, and of strong differences in the rest."""
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
     difference = np.abs(grey - np.median(edge))
     n_drawn = max(1, int((difference >= SAME).sum()))
-    of_edge = float((np.abs(edge - np.median(edge)) < SAME).mean())
-    of_drawn = float((difference > OTHER).sum() / n_drawn)
-    return float((difference < SAME).mean()), of_edge, of_drawn, grey.shape[1] / grey.shape[0]
+    of_edge = (np.abs(edge - np.median(edge)) < SAME).mean()
+    return np.array([(difference < SAME).mean(), of_edge, (difference > OTHER).sum() / n_drawn])
 
 
-def measure_alignment(items: Sequence[NamedImage], n_jobs: int | None) -> float:
+def measure_alignment(looks: Sequence[Looks]) -> float:
     """How much more alike the same place looks in two pictures than any two places: 0 not at all, 1 all alike."""
-    sift = DenseSIFT(patch_size=16, step=8, max_side=SIDE, min_side=80, contrast="local")
-    cells = np.stack(list(map_threads(lambda item: _average(sift.describe(item.image, item.name)), items, n_jobs)))
-    n = len(cells)  # (n, places, 128), rows of unit norm or zero
+    cells = np.stack([each.cells for each in looks]).astype(np.float64)
+    n = len(cells)  # (n, places, 128)
     if n < 2:
         return 0.0
 

@@ -11,6 +11,9 @@ from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.report.writing import average, describe, natural_key
 
+# A data set of more identities has runs of its own; they are counted.
+MAX_IDENTITIES = 3
+
 
 @dataclass(frozen=True)
 class TimeLine:
@@ -87,8 +90,20 @@ def list_origins(rows: Sequence[Row]) -> list[Origin]:
 
 
 def list_data(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """The data that the runs used: (data set, identity)."""
-    return sorted({(row.settings.dataset, row.data) for row in rows if row.data})
+    """The data that the runs used: (data set, identity); of a set with many runs of its own, the first and how many."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row.data:
+            found[row.settings.dataset].add(row.data)
+    return [
+        (dataset, each)
+        for dataset, identities in sorted(found.items())
+        for each in (sorted(identities) if len(identities) <= MAX_IDENTITIES else [_count_runs(identities)])
+    ]
+
+
+def _count_runs(identities: set[str]) -> str:
+    return f"{min(identities)} and {len(identities) - 1} more, one for each run of the distribution"
 
 
 def _median(values: list[float | None]) -> float | None:
