@@ -3,7 +3,7 @@
 paper       the published settings, those of the constructor
 fast        a micro-dictionary of about 100 atoms and one residual layer
 accurate    three patch sizes, and first order beside the residual layer; several times slower
-photo       photographs by their grey values alone: four patch sizes, a large dictionary that all classes share, and
+photo       photographs by their grey values alone: five patch sizes, a large dictionary that all classes share, and
             first order
 aligned     faces and the like, where every part is at its place in every picture: small patches without their light, a
             dictionary that all classes share, a fine grid
@@ -146,7 +146,8 @@ def _get_parameters(name: str) -> dict[str, Any]:
         return {**_DRAWN, "features": sift}
     if name == "photo":
         # At 200 pixels, patches of up to 64 see whole parts of things.
-        return {**_PHOTO, "features": DenseSIFT(patch_size=(16, 32, 48, 64), step=6, max_side=200, min_side=96)}
+        sift = DenseSIFT(patch_size=(16, 24, 32, 48, 64), step=6, max_side=200, min_side=96)
+        return {**_PHOTO, "features": sift}
     if name == "aligned":
         return {**_ALIGNED, "features": DenseSIFT(patch_size=8, step=2, max_side=112, min_side=80, contrast="local")}
     if name == "fast":
