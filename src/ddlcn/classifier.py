@@ -118,7 +118,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
     @classmethod
     def preset(cls, name: str, features: Any = None, n_layers: int | None = None, **changes: Any) -> DDLCNClassifier:
-        """A classifier with measured settings: "paper", "fast", "accurate" or "aligned"; see `ddlcn.presets`.
+        """A classifier with measured settings: "auto", "photo", "aligned", "drawn", ...; see `ddlcn.presets`.
 
         Parameters
         ----------
