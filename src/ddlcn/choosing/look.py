@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ddlcn.descriptors import DenseSIFT, Descriptors
 from ddlcn.descriptors.store import Extracted, extract
 from ddlcn.images import GreyImage, NamedImage, read_image
+from ddlcn.images.ink import find_background, take_edge
 from ddlcn.pooling import assign_cells
 from ddlcn.utils.threads import map_threads
 
@@ -87,10 +88,10 @@ def look_at(items: Sequence[NamedImage], n_jobs: int | None) -> list[Looks]:
 
 def _measure_ink(grey: GreyImage) -> Array:
     """Shares (3,) of background in the picture and along its edge, and of strong differences in the rest."""
-    edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    difference = np.abs(grey - np.median(edge))
+    background = find_background(grey)
+    difference = np.abs(grey - background)
     n_drawn = max(1, int((difference >= SAME).sum()))
-    of_edge = (np.abs(edge - np.median(edge)) < SAME).mean()
+    of_edge = (np.abs(take_edge(grey) - background) < SAME).mean()
     return np.array([(difference < SAME).mean(), of_edge, (difference > OTHER).sum() / n_drawn])
 
 

@@ -52,4 +52,9 @@ def centre_ink(grey: GreyImage) -> NDArray[np.float32]:
 
 def find_background(grey: GreyImage) -> float:
     """The median grey value along the edge of a picture (H, W)."""
-    return float(np.median(np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])))
+    return float(np.median(take_edge(grey)))
+
+
+def take_edge(grey: GreyImage) -> NDArray[np.float32]:
+    """The pixels along the edge of a picture (H, W): (2 (H + W),), corners twice."""
+    return np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
