@@ -221,7 +221,16 @@ def test_scikit_learn_citizen():
     extractor = DenseSIFT(patch_size=(12, 16), step=4)
     assert clone(extractor).get_params() == extractor.get_params()
     assert extractor.fit() is extractor
-    assert set(vars(extractor)) == {"patch_size", "step", "max_side", "min_side", "border", "contrast", "n_jobs"}
+    assert set(vars(extractor)) == {
+        "patch_size",
+        "step",
+        "max_side",
+        "min_side",
+        "border",
+        "contrast",
+        "centre_ink",
+        "n_jobs",
+    }
     images = [textured(20, 20)]
     found = make_pipeline(pickle.loads(pickle.dumps(extractor))).fit_transform(images)
     np.testing.assert_array_equal(found[0].values, extractor.transform(images)[0].values)
