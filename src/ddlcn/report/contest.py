@@ -46,10 +46,10 @@ class Panel:
 
     @property
     def prominent(self) -> tuple[Standing, ...]:
-        """Ours, and the best of the others."""
+        """Ours, by name, so that each has one colour in all panels, and the best of the others."""
         others = [standing for standing in self.standings if not standing.is_ours and standing.last is not None]
         ours = [standing for standing in self.standings if standing.is_ours and standing.last is not None]
-        return (*ours, *others[:N_BEST])
+        return (*sorted(ours, key=lambda standing: standing.method), *others[:N_BEST])
 
     def find_best(self, count: int, ours: bool | None = None) -> Standing | None:
         """The most accurate method with `count` images per class: of all, of `ours` only, or of the others only."""
