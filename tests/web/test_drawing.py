@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ddlcn import DenseSIFT
-from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_limit
+from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
 
 
 def test_orange_speaks_for_and_blue_against():
@@ -42,3 +42,16 @@ def test_an_upright_edge_is_drawn_upright():
 def test_pictures_of_any_kind(tmp_path, digit_folder):
     assert draw_picture(digit_folder / "digit0" / "00.png").size == (480, 480)
     assert draw_picture(np.zeros((10, 20))).size == (480, 240)
+
+
+def test_heat_lies_on_the_drawing_where_it_was_centred():
+    """A square in a corner: in the frame of its heat map it is in the middle; without centring nothing changes."""
+    picture = np.ones((100, 100), np.float32)
+    picture[5:25, 5:25] = 0
+    frame = find_frame(DenseSIFT(centre_ink=True, border=7), picture)
+    assert frame.shape == (100, 100)
+    np.testing.assert_allclose(
+        [np.average(np.arange(100), weights=(1 - frame).sum(axis=a)) for a in (0, 1)], 49.5, atol=1
+    )
+    assert find_frame(DenseSIFT(), picture) is picture
+    assert find_frame(object(), picture) is picture

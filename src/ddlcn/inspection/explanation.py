@@ -92,7 +92,7 @@ class Explanation:
         """Where the picture speaks for a class (above zero) and where against it: ndarray (H, W) of the picture.
 
         Every patch spreads its contribution evenly over its pixels, so the sum over all pixels is that of the
-        contributions (less what falls on the margin).
+        contributions (less what falls on the margin). Where descriptors centre the ink, the picture is the centred one.
         """
         height, width = self.image_shape
         # Corners only, then running sums: a patch costs four additions, however large it is.

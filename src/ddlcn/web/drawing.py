@@ -22,12 +22,21 @@ SIDE = 480
 FULL = 0.99
 
 
+def find_frame(descriptors: Any, image: Any) -> Any:
+    """The picture that heat maps lie on: the image, or what is drawn on it, where that was centred and scaled first."""
+    if not getattr(descriptors, "centre_ink", False):
+        return image
+    grey, border = descriptors.read(image), descriptors.border  # heat maps have no border
+    return np.clip(grey[border : len(grey) - border, border : grey.shape[1] - border], 0.0, 1.0)
+
+
 def draw_heat(image: Any, heat: Array, limit: float) -> Image.Image:
     """The picture in faint grey, coloured where it supports a class (orange) or counts against it (blue).
 
     Parameters
     ----------
     image : path, array or PIL image
+        From `find_frame`.
     heat : ndarray (H, W)
         From `Explanation.heat_map`.
     limit : float

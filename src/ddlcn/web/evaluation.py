@@ -12,7 +12,7 @@ from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import DenseSIFT
 from ddlcn.report.pictures import to_data_address
 from ddlcn.report.templating import render
-from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_limit
+from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.evaluate import Evaluation
 
 # Mistakes shown with their explanation; classes whose atoms are drawn, and atoms of each; rows of the confusion matrix.
@@ -66,7 +66,8 @@ def _explain_mistake(model: DDLCNClassifier, evaluation: Evaluation, image: Any,
         explanation = model.explain(image)
         heats = [explanation.heat_map(label) for label in (prediction.label, y_true)]
         limit = find_limit(*heats)
-        drawn = [draw_heat(image, heat, limit) for heat in heats]
+        frame = find_frame(model.branches_[0].descriptors, image)
+        drawn = [draw_heat(frame, heat, limit) for heat in heats]
         for picture in drawn:
             picture.thumbnail((SMALL, SMALL))
         shown["heats"] = [

@@ -13,7 +13,7 @@ from ddlcn.descriptors import DenseSIFT
 from ddlcn.inspection.patches import cut_patch
 from ddlcn.report.pictures import to_data_address
 from ddlcn.report.templating import render
-from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_limit
+from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.predict import predict_each
 
 # Atoms shown per class, and classes in the table.
@@ -44,7 +44,7 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
     features = model.branches_[0].descriptors  # the explanation's places are those of the first
     labels = explanation.ranking[:2].tolist()
     heats = [explanation.heat_map(label) for label in labels]
-    limit = find_limit(*heats)
+    limit, frame = find_limit(*heats), find_frame(features, image)
     grey = features.read(image) if hasattr(features, "read") else None
     sides = []
     for label, heat in zip(labels, heats, strict=True):
@@ -70,7 +70,7 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
                 "score": float(explanation.scores[c]),
                 "intercept": float(explanation.intercept[c]),
                 "from_image": float(explanation.contributions[:, c].sum()),
-                "heat": to_data_address(draw_heat(image, heat, limit)),
+                "heat": to_data_address(draw_heat(frame, heat, limit)),
                 "atoms": atoms,
             }
         )

@@ -118,7 +118,9 @@ class Training:
         if self.tune:
             pool = splits[0].train if splits else np.arange(len(self.paths))
             model, self.recipe = self._choose(model, pool, "recipe", checkpoint)
-        if not model.recipes:
+        if model.recipes:
+            self.say(f"every fit chooses among {', '.join(model.recipes)}, on the images that it learns from")
+        else:
             self._describe(model)
         model = self._tune(model, splits, checkpoint) if self.tune else model
         final, result = self._learn(model, splits, description, checkpoint)
