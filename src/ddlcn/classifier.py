@@ -16,6 +16,7 @@ from ddlcn.blocks import EncodedImages, Encoding
 from ddlcn.choosing import choose_recipe
 from ddlcn.configuration import EncoderConfig
 from ddlcn.decisions import iter_decisions
+from ddlcn.descriptors import keep_pixels
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.images import name_images
 from ddlcn.images.copies import add_copies
@@ -148,11 +149,11 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             choice = choose_recipe(self.recipes, self.parameters_, training, seeds, self.n_jobs)
             config, chosen = choice.recipe.config, {"chosen": choice.why}
             self.recipe_ = {**choice.recipe.parameters, "recipes": ()}
+        if copies := self.parameters_["copies"]:
+            keep_pixels(training.items)  # their copies are made from the same pixels
         super().learn(config, training, seeds)
         items, labels, self.classes_ = training.items, training.labels, training.classes
-        show = self.verbose > 0
-        encoding = Encoding(self.branches_, self.branch_weights_)
-        copies = self.parameters_["copies"]
+        show, encoding = self.verbose > 0, Encoding(self.branches_, self.branch_weights_)
         seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + copies)
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         self.kept_: KeptFeatures | None = None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from ddlcn import DDLCNClassifier, DenseSIFT
-from ddlcn.descriptors.store import DescriptorStore, describe, extract, keep_descriptors
-from ddlcn.images import NamedImage, decoding
+from ddlcn.descriptors.store import DescriptorStore, Extracted, describe, extract, keep_descriptors, keep_pixels
+from ddlcn.images import NamedImage, decoding, read_image
+from ddlcn.images.decoding import Pixels
+from ddlcn.images.variation import VirtualCopy
 from ddlcn.workflows.train import Training
 
 
@@ -79,22 +83,54 @@ def test_one_fit_describes_every_image_once(stripes):
     assert Counting.n_calls == 18 + 2 * 18
 
 
-def test_a_training_decodes_every_picture_once(digit_folder, tmp_path, monkeypatch):
-    """Three folds, the final fit, kept features and patches; `ddlcn train` decodes once more, to check the file."""
+@pytest.mark.parametrize("preset", ["fast", "drawn", "auto"])
+def test_a_training_decodes_every_picture_once(digit_folder, tmp_path, monkeypatch, preset):
+    """Folds, recipes, copies, the final fit, kept features; `ddlcn train` decodes once more, to check the file."""
     decoded = Counter()
-    real = decoding._read_file
+    real = decoding.decode_pixels
 
-    def count(file, *rest):
-        decoded[str(file)] += 1
-        return real(file, *rest)
+    def count(picture):
+        decoded[picture.filename] += 1
+        return real(picture)
 
-    monkeypatch.setattr(decoding, "_read_file", count)
+    monkeypatch.setattr(decoding, "decode_pixels", count)
     paths = [path for path in sorted(digit_folder.glob("*/*.png")) if path.parent.name < "digit3"]
     labels = np.array([path.parent.name for path in paths])
-    model = DDLCNClassifier.preset("fast", random_state=0, keep_patches=True)
+    model = DDLCNClassifier.preset(preset, random_state=0, keep_patches=preset == "fast")
     Training(model, paths, labels, np.arange(len(paths)), tmp_path / "m.ddlcn").run()
     assert set(decoded.values()) == {1}
     assert len(decoded) == len(paths)
+
+
+def test_of_threads_that_ask_at_once_one_works():
+    store, made = DescriptorStore(), []
+
+    def make():
+        made.append(1)
+        time.sleep(0.05)
+        return Extracted(Pixels(np.zeros(1), False))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: store.recall("a", make), range(8)))
+    assert len(made) == 1
+    assert all(each is found[0] for each in found)
+
+
+def test_kept_pixels_change_nothing(tmp_path):
+    """A turned JPEG, large enough to be decoded at a fraction of its size: as read from the file, every time."""
+    rng = np.random.default_rng(0)
+    small = Image.fromarray(rng.integers(0, 256, (30, 40, 3), np.uint8))
+    exif = Image.Exif()
+    exif[decoding.EXIF_ORIENTATION] = 6
+    small.resize((1600, 1200)).save(tmp_path / "turned.jpg", exif=exif)
+    (item,) = keep_descriptors([tmp_path / "turned.jpg"])
+    keep_pixels([item])
+    for side in (100, 300, 100, None):
+        np.testing.assert_array_equal(
+            read_image(item.image, max_side=side), read_image(tmp_path / "turned.jpg", max_side=side)
+        )
+    copies = [VirtualCopy(image, np.random.SeedSequence(1)) for image in (item.image, tmp_path / "turned.jpg")]
+    np.testing.assert_array_equal(*(read_image(copy, max_side=100) for copy in copies))
 
 
 def test_images_that_have_a_place_keep_it(stripes, tmp_path):

@@ -21,6 +21,7 @@ from ddlcn.blocks import Encoding
 from ddlcn.choosing.branch_weights import weigh_evenly
 from ddlcn.choosing.look import see_kind
 from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
+from ddlcn.descriptors import keep_pixels
 from ddlcn.images.copies import add_copies
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
 from ddlcn.presets import PARAMETERS, TRIALS, get_preset
@@ -106,6 +107,7 @@ def choose_recipe(
     labels, recipes = training.labels, {name: make_recipe(name, defaults) for name in names}
     if len(recipes) == 1:
         return Choice(recipes[names[0]], {}, f"{names[0]}, the only one")
+    keep_pixels(training.items)  # every recipe reads them
     kind = see_kind(training.items, n_jobs)
     likely = next((name for name in BY_LOOK[kind] if name in recipes), names[0])
     reason = f"since the images look {LOOKS[kind]}"

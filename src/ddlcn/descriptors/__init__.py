@@ -5,7 +5,7 @@ from ddlcn.descriptors.conv_map import ConvMap
 from ddlcn.descriptors.dense_sift import DenseSIFT
 from ddlcn.descriptors.resolve import resolve_descriptors
 from ddlcn.descriptors.sampling import describe_by_class, sample_descriptors
-from ddlcn.descriptors.store import describe, describe_ahead, extract, keep_descriptors
+from ddlcn.descriptors.store import describe, describe_ahead, extract, keep_descriptors, keep_pixels
 
 __all__ = [
     "ConvMap",
@@ -16,6 +16,7 @@ __all__ = [
     "describe_by_class",
     "extract",
     "keep_descriptors",
+    "keep_pixels",
     "resolve_descriptors",
     "sample_descriptors",
 ]

@@ -2,7 +2,8 @@
 
 A training looks at each image many times: dictionaries, deeper layers, features, every fold, kept patches. Images from
 `keep_descriptors` carry a store; `describe` asks it first. Kept in memory up to a limit, then in a temporary folder up
-to another, then not at all; entries never leave, since a training goes round its images in the same order.
+to another, then not at all; entries never leave, since a training goes round its images in the same order. Where
+pictures are read in several ways (`keep_pixels`), what their files hold is kept too.
 
 Descriptors take part with three methods: `extract(image, name)` does the expensive work that no fit changes,
 `finish(extracted)` makes `Descriptors` of it, and `cache_key()` says what the extraction depends on. Any other object
@@ -12,12 +13,14 @@ with `transform(images)` is kept under its parameters.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Generator, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn.descriptors.container import Descriptors
+from ddlcn.images.decoding import DecodedOnce, HoldsFile, Pixels
 from ddlcn.images.naming import NamedImage, name_images
 from ddlcn.utils.memory import count_memory
 from ddlcn.utils.threads import map_threads
@@ -69,8 +73,10 @@ class DescriptorStore:
         self._memory_left = max(LEAST_BYTES, count_memory() // MEMORY_SHARE) if max_bytes is None else max_bytes
         self._disk_left = max_disk_bytes
         self._kept: dict[Hashable, Extracted | Path] = {}
+        self.keeps_pixels = False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = Lock()
+        self._making: dict[Hashable, Lock] = {}
 
     def get(self, key: Hashable) -> Extracted | None:
         """What was put under the key, or None."""
@@ -103,6 +109,32 @@ class DescriptorStore:
                 return True
         return False
 
+    def recall_pixels(self, place: int, size: tuple[int, int], decode: Callable[[], Pixels]) -> Pixels:
+        """What the file of the image at that place holds: kept from earlier, or decoded now."""
+        if not self.keeps_pixels:
+            return decode()
+        pixels: Pixels = self.recall((place, "pixels", size), lambda: Extracted(decode())).content
+        return pixels
+
+    def recall(self, key: Hashable, make: Callable[[], Extracted]) -> Extracted:
+        """What was put under the key, or else what `make` returns, kept if there is room.
+
+        Of several threads that ask at once one makes it, and the others wait.
+        """
+        found = self.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            making = self._making.setdefault(key, Lock())
+        with making:
+            found = self.get(key)
+            if found is None:
+                found = make()
+                self.put(key, found)
+        with self._lock:
+            self._making.pop(key, None)
+        return found
+
     def _reserve(self, n_bytes: int) -> Path | None:
         """A new file in the temporary folder; None where the disk has no room."""
         if self._folder is None:
@@ -132,10 +164,20 @@ def keep_descriptors(images: Iterable[Any] | NDArray[Any], store: DescriptorStor
     kept: list[NamedImage] = []
     for place, item in enumerate(name_images(images)):
         if not isinstance(item, KeptImage):
-            item = KeptImage(*item)
+            image = item.image
+            if isinstance(image, str | os.PathLike | HoldsFile):
+                image = DecodedOnce(image, partial(store.recall_pixels, place))
+            item = KeptImage(item.name, image)
             item.store, item.place = store, place
         kept.append(item)
     return kept
+
+
+def keep_pixels(items: Iterable[NamedImage]) -> None:
+    """From now on decode every picture of these stores once: for pictures that are read in several ways."""
+    for item in items:
+        if isinstance(item, KeptImage):
+            item.store.keeps_pixels = True
 
 
 def describe_ahead(descriptors: Any, items: Iterable[NamedImage], n_jobs: int | None) -> Generator[None]:
@@ -164,21 +206,18 @@ def extract(descriptors: Any, item: NamedImage) -> Extracted:
     """What the expensive step takes from one image: kept from earlier, or made now."""
     if not isinstance(item, KeptImage):
         return _make(descriptors, item)
-    key = (item.place, _name(descriptors))
-    found = item.store.get(key)
-    if found is None:
-        found = _make(descriptors, item)
-        item.store.put(key, found)
-    return found
+    return item.store.recall((item.place, _name(descriptors)), lambda: _make(descriptors, item))
 
 
 def _make(descriptors: Any, item: NamedImage) -> Extracted:
     if hasattr(descriptors, "extract"):
         made: Extracted = descriptors.extract(item.image, name=item.name)
         return made
+    # Somebody's own descriptors know files, not what we make of them.
+    image = item.image.file if isinstance(item.image, DecodedOnce) else item.image
     if hasattr(descriptors, "describe"):
-        return Extracted(descriptors.describe(item.image, name=item.name))
-    (content,) = descriptors.transform([item.image])
+        return Extracted(descriptors.describe(image, name=item.name))
+    (content,) = descriptors.transform([image])
     return Extracted(content)
 
 

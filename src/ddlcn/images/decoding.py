@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -25,7 +26,34 @@ class HoldsFile(Protocol):
     def read_bytes(self) -> Callable[[], bytes]: ...
 
 
-AnyImage: TypeAlias = "str | os.PathLike[str] | HoldsFile | NDArray[Any] | Image.Image | VirtualCopy"
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """What a file holds: pixels (H, W[, 3 | 4]), upright, and whether turning it upright swapped rows and columns."""
+
+    array: NDArray[Any]
+    swapped: bool
+
+
+Recall: TypeAlias = Callable[[tuple[int, int], Callable[[], Pixels]], Pixels]
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedOnce:
+    """A picture file for somebody who reads it often.
+
+    Attributes
+    ----------
+    file : path, or object with `read_bytes()`
+    recall : function of ((width, height), function that decodes) -> Pixels
+        Gives the pixels of that size that were kept, or calls the function and may keep what it returns. A JPEG can be
+        decoded at several fractions of its size; any other file has one.
+    """
+
+    file: str | os.PathLike[str] | HoldsFile
+    recall: Recall
+
+
+AnyImage: TypeAlias = "str | os.PathLike[str] | HoldsFile | NDArray[Any] | Image.Image | VirtualCopy | DecodedOnce"
 # From the (width, height) of a picture to its size after resizing.
 Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
 
@@ -62,17 +90,20 @@ def decode(image: AnyImage, fit: Fit, name: str, convert: Callable[[Any, str], A
     if isinstance(image, VirtualCopy):
         array, size = decode(image.image, fit, name, convert)
         return image.vary(array), size
+    recall: Recall = _decode_now
+    if isinstance(image, DecodedOnce):
+        recall, image = image.recall, image.file
     if isinstance(image, str | os.PathLike):
         path = os.fspath(image)
-        return _read_file(path, path, fit, convert)
+        return _read_file(path, path, fit, convert, recall)
     if isinstance(image, HoldsFile):
-        return _read_file(image, str(getattr(image, "name", name)), fit, convert)
+        return _read_file(image, str(getattr(image, "name", name)), fit, convert, recall)
     array = _read_pil(image, name, convert) if isinstance(image, Image.Image) else convert(image, name)
     return array, fit(array.shape[1], array.shape[0])
 
 
 def _read_file(
-    file: str | HoldsFile, label: str, fit: Fit, convert: Callable[[Any, str], Any]
+    file: str | HoldsFile, label: str, fit: Fit, convert: Callable[[Any, str], Any], recall: Recall
 ) -> tuple[Any, tuple[int, int]]:
     """The pixels of a file, possibly decoded at a fraction of its size, and the (width, height) to resize to."""
     try:
@@ -80,15 +111,24 @@ def _read_file(
             width, height = fit(*picture.size)
             # Only JPEG supports this. Mode None keeps the colours: files and arrays are treated alike.
             picture.draft(None, (DRAFT_GAP * width, DRAFT_GAP * height))
-            picture.load()  # before reading the orientation: TIFF applies and removes its own
-            if _orientation(picture) >= FIRST_SWAPPED:
-                width, height = height, width
-            return convert(to_array(picture), "it"), (width, height)
+            pixels = recall(picture.size, lambda: decode_pixels(picture))
+            return convert(pixels.array, "it"), (height, width) if pixels.swapped else (width, height)
     except MemoryError:
         raise
     # Damaged files make PIL's readers raise errors of nearly every kind (OSError, SyntaxError, struct.error).
     except Exception as error:
         raise ImageReadError(f"cannot read image {label!r}: {_reason(error)}") from error
+
+
+def decode_pixels(picture: Image.Image) -> Pixels:
+    """All pixels of an opened file: the expensive step."""
+    picture.load()  # before reading the orientation: TIFF applies and removes its own
+    swapped = _orientation(picture) >= FIRST_SWAPPED
+    return Pixels(to_array(picture), swapped)
+
+
+def _decode_now(_: tuple[int, int], decode: Callable[[], Pixels]) -> Pixels:
+    return decode()
 
 
 def _read_pil(picture: Image.Image, name: str, convert: Callable[[Any, str], Any]) -> Any:

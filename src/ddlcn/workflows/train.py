@@ -22,7 +22,7 @@ from sklearn.base import clone
 from ddlcn import __version__
 from ddlcn.choosing import choose_recipe, make_recipe
 from ddlcn.classifier import DDLCNClassifier
-from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors
+from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors, keep_pixels
 from ddlcn.descriptors.resolve import ONNX
 from ddlcn.images import NamedImage
 from ddlcn.learning import Seeds, TrainingImages
@@ -145,6 +145,8 @@ class Training:
     def _describe(self, model: DDLCNClassifier) -> None:
         """Describe all pictures, with all threads, for everything that follows."""
         self.say(f"describing {len(self._items)} images")
+        if model.copies:
+            keep_pixels(self._items)
         for branch in model.configure().branches:
             if hasattr(branch.descriptors, "extract"):
                 described = describe_ahead(branch.descriptors, self._items, model.n_jobs)
