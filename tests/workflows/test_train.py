@@ -127,7 +127,7 @@ def test_tuning_sees_the_training_part_only(digit_folder, tmp_path, monkeypatch)
     model, result = training.run()
     assert model.C in (1.0, 10.0)
     (split,), _ = plan_splits(training.labels, training.groups, None, True, 0)
-    assert {item.image for item in seen} == {training.paths[i] for i in split.train}
+    assert {item.image.file for item in seen} == {training.paths[i] for i in split.train}
     assert len(result.y_true) == len(split.test)
 
 
@@ -140,7 +140,7 @@ def test_every_fit_chooses_its_recipe_on_the_images_that_it_learns_from(digit_fo
     real = train_module.choose_recipe
 
     def watch(names, parameters, images, seeds, n_jobs):
-        looked_at.append([list(training.paths).index(item.image) for item in images.items])
+        looked_at.append([list(training.paths).index(item.image.file) for item in images.items])
         return real(names, parameters, images, seeds, n_jobs)
 
     monkeypatch.setattr(train_module, "choose_recipe", watch)
