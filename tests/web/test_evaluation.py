@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ddlcn import load_model
+from ddlcn import DDLCNClassifier, load_model
 from ddlcn.web.evaluation import render_evaluation
 from ddlcn.workflows.evaluate import evaluate
 
@@ -32,6 +32,17 @@ def test_it_shows_what_was_counted(evaluated):
     assert page.count('class="glyph"') == 16  # four atoms of each of four classes
     assert len(re.findall(r'<td class="(right|wrong)"', page)) == 16
     assert "cannot read &lt;gone&gt;.png" in page
+
+
+def test_atoms_that_all_classes_share(digit_folder):
+    """Under each class those that speak for it, with the patches nearest to them."""
+    paths = sorted(digit_folder.glob("*/0*.png"))
+    labels = [path.parent.name for path in paths]
+    model = DDLCNClassifier.preset("aligned", random_state=0, shared_atoms=20, keep_patches=True).fit(paths, labels)
+    page = render_evaluation(model, evaluate(model, paths, labels, []), paths, "m", "f")
+    assert page.count('class="glyph"') == 4 * len(model.classes_)
+    assert page.count('class="patch"') == 3 * 4 * len(model.classes_)
+    assert "All classes share them" in page
 
 
 def test_it_stands_alone(evaluated):

@@ -131,6 +131,14 @@ class Explanation:
         return int(found[0])
 
 
+def weigh_classes(svm: LinearSVM, n_classes: int) -> tuple[Array, Array]:
+    """Weights (n_classes, columns) and intercepts (n_classes,): one row per class, of two classes too."""
+    weights, intercept = svm.coef, np.atleast_1d(svm.intercept)
+    if n_classes == 2:  # one row, for the second class
+        return np.concatenate([-weights, weights]), np.concatenate([-intercept, intercept])
+    return weights, intercept
+
+
 def explain(encoding: Encoding, svm: LinearSVM, classes: Array, item: NamedImage) -> Explanation:
     """Split the decision of a fitted classifier about one image among its patches; see `Explanation`.
 
@@ -144,9 +152,7 @@ def explain(encoding: Encoding, svm: LinearSVM, classes: Array, item: NamedImage
     if svm.pairwise:
         raise ValueError('svm="libsvm" decides by votes, which cannot be split: fit with svm="liblinear" to explain')
     described, parts = encoding.attribute(item)
-    weights, intercept = svm.coef, np.atleast_1d(svm.intercept)
-    if len(classes) == 2:  # one row, for the second class
-        weights, intercept = np.concatenate([-weights, weights]), np.concatenate([-intercept, intercept])
+    weights, intercept = weigh_classes(svm, len(classes))
     contributions = np.asarray(parts.astype(np.float64) @ weights.T, np.float64)
     assert described.sizes is not None  # `attribute` has one for every patch
     shared = ([None] * (b.n_atoms - len(b.atom_labels)) for b in encoding.branches)

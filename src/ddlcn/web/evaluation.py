@@ -10,6 +10,7 @@ from PIL import Image
 
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import DenseSIFT
+from ddlcn.inspection.class_atoms import rank_class_atoms
 from ddlcn.report.pictures import to_data_address
 from ddlcn.report.templating import render
 from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
@@ -43,6 +44,7 @@ def render_evaluation(
         matrix=_shade(evaluation) if len(evaluation.classes) <= MAX_MATRIX else None,
         worst=[_explain_mistake(model, evaluation, images[i], int(i)) for i in evaluation.list_worst(N_WORST)],
         atoms=_draw_atoms(model),
+        shared=not len(model.atom_labels_),
         card=model.card_,
     )
 
@@ -84,9 +86,19 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
         return []
     layer1 = model.dictionaries_[0]
     drawn = []
-    for label in np.unique(model.atom_labels_)[:N_CLASSES].tolist():
-        shown = np.flatnonzero(model.atom_labels_ == label)[:N_ATOMS].tolist()
+    for label, shown in _list_atoms(model):
         near = [[] if model.patches_ is None else model.patches_.of(atom) for atom in shown]
         pictures = [[to_data_address(Image.fromarray(np.asarray(p))) for p, _ in patches] for patches in near]
         drawn.append((label, [(Markup(draw_atom(layer1[a])), p) for a, p in zip(shown, pictures, strict=True)]))
     return drawn
+
+
+def _list_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[int]]]:
+    """Some classes, and of each the numbers of some atoms: learned from it or, if they are shared, speaking for it."""
+    if len(model.atom_labels_):
+        labels = np.unique(model.atom_labels_)[:N_CLASSES].tolist()
+        return [(label, np.flatnonzero(model.atom_labels_ == label)[:N_ATOMS].tolist()) for label in labels]
+    if model.svm == "libsvm":  # its weights are of pairs of classes
+        return []
+    ranked = rank_class_atoms(model.encoding, model.linear_svm_, len(model.classes_), N_ATOMS)
+    return list(zip(model.classes_.tolist(), ranked.tolist(), strict=True))[:N_CLASSES]
