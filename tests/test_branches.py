@@ -15,7 +15,8 @@ from PIL import Image
 
 from ddlcn import DDLCNClassifier, DenseSIFT, Descriptors, load_model
 from ddlcn.blocks import Encoding, find_atom
-from ddlcn.images import NamedImage
+from ddlcn.images import NamedImage, name_images
+from ddlcn.inspection.patches import collect_patches
 from ddlcn.persistence.model_file import ModelFileError, describe_model
 from ddlcn.workflows.update import expand, update
 
@@ -257,8 +258,35 @@ def test_together_with_sift(network, colours, tmp_path):
     assert model.branch_weights_[1] >= 0.5
     model.save(tmp_path / "both.ddlcn")
     np.testing.assert_array_equal(load_model(tmp_path / "both.ddlcn").predict(images), model.predict(images))
-    with pytest.raises(ValueError, match="one kind of descriptor only"):
-        small(model.features, keep_patches=True).fit(images[:12], labels[:12])
+
+
+def test_patches_of_several_kinds_are_those_of_each(network, colours):
+    images, labels = colours
+    model = small([DenseSIFT(min_side=40), f"onnx:{network}"], keep_patches=True).fit(images[:12], labels[:12])
+    n_first = model.branches_[0].n_atoms
+    for start, branch in zip((0, n_first), model.branches_, strict=True):
+        alone = collect_patches([branch], list(name_images(images[:12])), labels[:12], 1)
+        for atom in range(branch.n_atoms):
+            together = model.patches_.of(start + atom)
+            np.testing.assert_array_equal([p for p, _ in together], [p for p, _ in alone.of(atom)])
+
+
+def test_weights_that_are_given_are_not_chosen(colours, tmp_path, monkeypatch):
+    images, labels = colours
+    views = [(DenseSIFT(min_side=40), {"weight": 3}), (DenseSIFT(min_side=40, contrast="local"), {"weight": 1})]
+    monkeypatch.setattr("ddlcn.choosing.branch_weights.fit_dual", None)  # nothing is tried
+    model = small(views).fit(images[:12], labels[:12])
+    assert model.branch_weights_ == (0.75, 0.25)
+    norms = np.square(model.transform(images[:3]).toarray()[:, : model.encoding.n_columns // 2]).sum(axis=1)
+    np.testing.assert_allclose(norms, 0.75, rtol=1e-5)
+    model.save(tmp_path / "m.ddlcn")
+    again = load_model(tmp_path / "m.ddlcn")
+    assert again.branch_weights_ == (0.75, 0.25)
+    np.testing.assert_array_equal(again.predict(images), model.predict(images))
+    with pytest.raises(ValueError, match="either every kind of descriptor has a weight, or none"):
+        small([views[0], DenseSIFT()]).fit(images[:12], labels[:12])
+    with pytest.raises(ValueError, match="weight must be"):
+        small([(DenseSIFT(), {"weight": 0})]).fit(images[:12], labels[:12])
 
 
 def test_a_torch_module_works_and_cannot_be_put_into_a_file(colours, tmp_path):

@@ -161,7 +161,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             self.kept_ = KeptFeatures(trained.features, self.classes_[rows])
         self.patches_: TrainingPatches | None = None
         if self.keep_patches:
-            self.patches_ = collect_patches(self.branches_[0], items, self.classes_[labels], self.n_jobs, show)
+            self.patches_ = collect_patches(self.branches_, items, self.classes_[labels], self.n_jobs, show)
         self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist(), **chosen}
         return self
 

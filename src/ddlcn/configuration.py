@@ -58,10 +58,11 @@ BRANCH_PARAMETERS = tuple(
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """All branches, and the C of the SVM that chooses on folds how much each of several counts."""
+    """All branches, the C of the SVM that chooses on folds how much each of several counts, or that as it is given."""
 
     branches: tuple[BranchConfig, ...]
     C: float = 1.0
+    weights: tuple[float, ...] | None = None
 
 
 def configure(features: Any, parameters: Mapping[str, Any], C: float = 1.0) -> EncoderConfig:
@@ -72,11 +73,12 @@ def configure(features: Any, parameters: Mapping[str, Any], C: float = 1.0) -> E
     features : str, object, or list of such or of pairs (features, dict)
         As `DDLCNEncoder` takes it.
     parameters : mapping
-        Of BRANCH_PARAMETERS; a pair's own come first.
+        Of BRANCH_PARAMETERS; a pair's own come first. A pair may also have a `weight`.
     C : float
     """
-    branches = []
+    branches, weights = [], []
     for kind, own in split_features(features):
+        weights.append(own.pop("weight", None))
         unknown = sorted(set(own) - set(BRANCH_PARAMETERS))
         if unknown:
             raise ValueError(
@@ -84,7 +86,17 @@ def configure(features: Any, parameters: Mapping[str, Any], C: float = 1.0) -> E
                 f"differ from one kind of descriptor to the next"
             )
         branches.append(_configure_branch(kind, {**parameters, **own}))
-    return EncoderConfig(tuple(branches), check_number("C", C, above=True))
+    return EncoderConfig(tuple(branches), check_number("C", C, above=True), _check_weights(weights))
+
+
+def _check_weights(weights: Sequence[float | None]) -> tuple[float, ...] | None:
+    """How much each kind of descriptor counts, in all one; None where that is to be chosen."""
+    given = [check_number("weight", weight, above=True) for weight in weights if weight is not None]
+    if not given:
+        return None
+    if len(given) < len(weights):
+        raise ValueError("features: either every kind of descriptor has a weight, or none: then they are chosen")
+    return tuple(weight / sum(given) for weight in given)
 
 
 def split_features(features: Any) -> list[tuple[Any, dict[str, Any]]]:

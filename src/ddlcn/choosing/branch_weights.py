@@ -50,8 +50,10 @@ def choose_branch_weights(
     Returns
     -------
     weights : tuple of float
-        Their sum is one. Even where a class has a single image.
+        Their sum is one. Those of the configuration, if it has any; even where a class has a single image.
     """
+    if config.weights is not None:
+        return config.weights
     n_branches, labels = len(config.branches), training.labels
     even = weigh_evenly(n_branches)
     n_folds = min(N_FOLDS, int(np.bincount(labels).min()))

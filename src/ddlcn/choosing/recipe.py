@@ -176,7 +176,7 @@ def _predict(
     own = TrainingImages([items[i] for i in inside.tolist()], labels[inside], training.classes)
     fresh = [replace(each, descriptors=clone(each.descriptors, safe=False)) for each in recipe.config.branches]
     branches = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in fresh]
-    encoding = Encoding(branches, weigh_evenly(len(branches)))
+    encoding = Encoding(branches, recipe.config.weights or weigh_evenly(len(branches)))
     n_copies = recipe.parameters["copies"]
     y = np.repeat(labels[inside], 1 + n_copies)
     rows = KeptFeatures(encoding.transform(add_copies(own.items, n_copies, seeds.copies), n_jobs), y)

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from ddlcn import __version__
 from ddlcn.baselines.inputs import make_input
 from ddlcn.baselines.registry import find_method, list_arguments, make_method
+from ddlcn.configuration import split_features
 from ddlcn.datasets import Dataset
 from ddlcn.descriptors import DenseSIFT
 from ddlcn.engines.compile import clock
@@ -104,7 +105,8 @@ def _list_options(settings: Settings) -> dict[str, Any]:
     if method.made_by == "DDLCN":
         features = get_preset(method.arguments["preset"]).get("features")
         if features is not None:
-            options["features"] = replace_side(features, settings.max_side)
+            sides = [(replace_side(kind, settings.max_side), own) for kind, own in split_features(features)]
+            options["features"] = sides if isinstance(features, list) else sides[0][0]
         return options
     if method.works_on == "descriptors":
         options["features"] = make_features(settings)

@@ -16,7 +16,7 @@ def rank_class_atoms(encoding: Encoding, svm: LinearSVM, n_classes: int, n: int)
     """The atoms of layer 1 that speak most for every class: (n_classes, n), the strongest first.
 
     By the sum of the positive weights that the SVM gives to an atom in the cells of the pyramid. That is what a class
-    has of atoms that all classes share; with one branch only.
+    has of atoms that all classes share. With several kinds of descriptors, of the first.
     """
     weights, _ = weigh_classes(svm, n_classes)
     n_atoms = len(encoding.branches[0].dictionaries[0])

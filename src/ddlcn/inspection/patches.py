@@ -52,14 +52,28 @@ class TrainingPatches:
 
 def check_patches(branches: Sequence[BranchConfig]) -> None:
     """Refuse descriptors whose patches cannot be kept, before any work is done."""
-    if len(branches) > 1:
-        raise ValueError("patches can be kept of one kind of descriptor only, and this model has several")
-    descriptors = branches[0].descriptors
-    if not hasattr(descriptors, "extract"):
-        raise ValueError(f"patches cannot be kept: features={descriptors!r} has no pictures of its own to show")
+    for branch in branches:
+        if not hasattr(branch.descriptors, "extract"):
+            raise ValueError(
+                f"patches cannot be kept: features={branch.descriptors!r} has no pictures of its own to show"
+            )
 
 
 def collect_patches(
+    branches: Sequence[Branch], items: Sequence[NamedImage], labels: Array, n_jobs: int | None, show: bool = False
+) -> TrainingPatches:
+    """Look through images for the patches nearest to the atoms of all branches; the parameters are those below."""
+    check_patches([branch.config for branch in branches])
+    found = [_collect_branch(branch, items, labels, n_jobs, show) for branch in branches]
+    starts = np.cumsum([0, *(branch.n_atoms for branch in branches[:-1])], dtype=np.int32)
+    return TrainingPatches(
+        np.concatenate([each.pixels for each in found]),
+        np.concatenate([each.atoms + start for each, start in zip(found, starts, strict=True)]),
+        np.concatenate([each.labels for each in found]),
+    )
+
+
+def _collect_branch(
     branch: Branch, items: Sequence[NamedImage], labels: Array, n_jobs: int | None, show: bool = False
 ) -> TrainingPatches:
     """Look through images for the patches nearest to the atoms of a branch.
@@ -75,7 +89,6 @@ def collect_patches(
     show : bool
         Whether to show progress.
     """
-    check_patches([branch.config])
     first_order = branch.first_order
     atoms = [branch.dictionaries[0]] if first_order is None else [branch.dictionaries[0], first_order.atoms]
 

@@ -148,7 +148,9 @@ def _try_fold(
             for own, old in zip(config.branches, earlier, strict=True)
         ]
         earlier = branches
-        pooled = Encoding(branches, weigh_evenly(len(branches))).transform(everyone, n_jobs)
+        pooled = Encoding(branches, model.configure().weights or weigh_evenly(len(branches))).transform(
+            everyone, n_jobs
+        )
         for power in (pool_power,) if len(passes) > 1 else options["pool_power"]:
             gram = gram_matrix(pooled if power == pool_power else raise_to_power(pooled, power))
             for C in options["C"]:

@@ -44,7 +44,7 @@ def render_evaluation(
         matrix=_shade(evaluation) if len(evaluation.classes) <= MAX_MATRIX else None,
         worst=[_explain_mistake(model, evaluation, images[i], int(i)) for i in evaluation.list_worst(N_WORST)],
         atoms=_draw_atoms(model),
-        shared=not len(model.atom_labels_),
+        shared=not len(model.branches_[0].atom_labels),
         card=model.card_,
     )
 
@@ -82,7 +82,7 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
     """Some atoms of some classes: (class, [(glyph, data addresses of the nearest training patches)])."""
     from markupsafe import Markup
 
-    if len(model.branches_) > 1 or not isinstance(model.branches_[0].descriptors, DenseSIFT):
+    if not isinstance(model.branches_[0].descriptors, DenseSIFT):
         return []
     layer1 = model.dictionaries_[0]
     drawn = []
@@ -94,10 +94,11 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
 
 
 def _list_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[int]]]:
-    """Some classes, and of each the numbers of some atoms: learned from it or, if they are shared, speaking for it."""
-    if len(model.atom_labels_):
-        labels = np.unique(model.atom_labels_)[:N_CLASSES].tolist()
-        return [(label, np.flatnonzero(model.atom_labels_ == label)[:N_ATOMS].tolist()) for label in labels]
+    """Some classes, and of each the numbers of some atoms of the first branch: its own or, if shared, those for it."""
+    own = model.branches_[0].atom_labels
+    if len(own):
+        labels = np.unique(own)[:N_CLASSES].tolist()
+        return [(label, np.flatnonzero(own == label)[:N_ATOMS].tolist()) for label in labels]
     if model.svm == "libsvm":  # its weights are of pairs of classes
         return []
     ranked = rank_class_atoms(model.encoding, model.linear_svm_, len(model.classes_), N_ATOMS)
