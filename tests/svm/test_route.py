@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ddlcn.svm import SVMConfig, prefer_gram, route, train
+from ddlcn.svm import SVMConfig, feature_rows, prefer_gram, route, train
 from tests.svm.test_linear import make_problem
 
 
@@ -15,11 +15,12 @@ class Rows:
     def __init__(self, features):
         self._features = features
         self.n_images, self.n_columns = features.shape
-        self.largest = 0
+        self.largest, self.n_computed = 0, 0
 
     def take(self, rows):
         block = self._features[rows]
         self.largest = max(self.largest, block.shape[0])
+        self.n_computed += block.shape[0]
         return block
 
     def take_all(self, max_bytes):
@@ -33,8 +34,9 @@ def test_the_route_follows_the_size():
     assert not prefer_gram(5001, 10**12, n_classes=300)
 
 
+@pytest.mark.parametrize("disk", ["with room", "full"])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_streamed_features_give_the_same_weights(n_classes, monkeypatch):
+def test_streamed_features_give_the_same_weights(n_classes, disk, monkeypatch):
     F, y = make_problem(n_classes)
     config = SVMConfig(n_classes, 1.0, "liblinear", np.ones(n_classes))
     held = train(Rows(F), y, config, n_jobs=1)
@@ -42,10 +44,13 @@ def test_streamed_features_give_the_same_weights(n_classes, monkeypatch):
     assert held.features is not None
     monkeypatch.setattr(route, "HELD_BYTES", 8 * F.nnz - 1)
     monkeypatch.setattr(route, "BLOCK_BYTES", 8 * F.nnz // 4)
+    monkeypatch.setattr(feature_rows, "DISK_RESERVE", 0 if disk == "with room" else 2**62)
     rows = Rows(F)
     streamed = train(rows, y, config, n_jobs=1)
     assert rows.largest <= len(y) // 4
     assert streamed.features is None
+    if disk == "with room":  # each once, and a few before, to see how large they are
+        assert rows.n_computed <= len(y) + 16
     np.testing.assert_allclose(streamed.gram, held.gram, atol=1e-6)
     np.testing.assert_allclose(streamed.svm.coef, held.svm.coef, atol=1e-5)
     np.testing.assert_allclose(streamed.svm.decide(F), held.svm.decide(F), atol=1e-5)

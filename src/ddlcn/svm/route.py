@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn.svm.feature_rows import BYTES_PER_NONZERO, FeatureRows
+from ddlcn.svm.feature_rows import BYTES_PER_NONZERO, FeatureRows, SpooledFeatures
 from ddlcn.svm.gram import gram_matrix, stream_gram, weights_from_dual
 from ddlcn.svm.linear import LinearSVM, SVMConfig, fit_dual, fit_svm
 
@@ -16,8 +16,8 @@ Array = NDArray[Any]
 
 # The Gram route holds three n x n matrices: 600 MB at 5,000 images.
 MAX_GRAM_IMAGES = 5000
-# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, and an image
-# is coded several times. The same on every machine, so that a model does not depend on how much memory there is.
+# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, the others lie
+# in a temporary folder. The same on every machine, so that a model does not depend on how much memory there is.
 HELD_BYTES = 2_000_000_000
 BLOCK_BYTES = 500_000_000
 
@@ -58,14 +58,15 @@ def train(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: i
 def _train_streamed(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:
     n = source.n_images
     n_first = min(n, 16)
+    spooled = SpooledFeatures(source)
     n_bytes = BYTES_PER_NONZERO * max(1, source.take(slice(0, n_first)).nnz) // n_first
     n_block = max(1, min(n, BLOCK_BYTES // n_bytes))
-    gram = stream_gram(source.take, n, n_block)
+    gram = stream_gram(spooled.take, n, n_block)
     dual = fit_dual(gram, y, config.n_classes, config.C, config.weights, n_jobs)
     weights = np.zeros((dual.shape[1], source.n_columns), np.float32)
     for start in range(0, n, n_block):
         rows = slice(start, min(start + n_block, n))
-        weights += weights_from_dual(source.take(rows), dual[rows])
+        weights += weights_from_dual(spooled.take(rows), dual[rows])
     return Training(LinearSVM(weights, dual.sum(axis=0), False, config.n_classes), None, gram)
 
 
