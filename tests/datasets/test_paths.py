@@ -18,11 +18,11 @@ def test_files_folders_patterns_and_lists(digit_folder):
     assert list(find_images([str(inside[1]), "-"], lines)) == [inside[1], file, inside[0]]
 
 
-def test_what_names_nothing_is_said(tmp_path):
+def test_what_names_nothing_is_said_before_any_image_is_read(tmp_path, digit_folder):
     with pytest.raises(FileNotFoundError, match="no image"):
-        list(find_images([str(tmp_path)]))
+        find_images([str(tmp_path)])
     with pytest.raises(FileNotFoundError, match=r"absent\*"):
-        list(find_images([str(tmp_path / "absent*")]))
+        find_images([str(digit_folder), str(tmp_path / "absent*")])
 
 
 def test_a_file_of_another_kind_is_left_to_the_reader(tmp_path):

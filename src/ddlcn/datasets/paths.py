@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from ddlcn.datasets.folder import walk_images
 
 
 def find_images(arguments: Iterable[str], listed: Iterable[str] = ()) -> Iterator[Path]:
-    """Yield the images that the arguments name, in order; folders are searched in sorted order.
+    """The images that the arguments name, in order; folders are searched in sorted order.
 
     Parameters
     ----------
@@ -24,24 +25,24 @@ def find_images(arguments: Iterable[str], listed: Iterable[str] = ()) -> Iterato
     FileNotFoundError
         If an argument matches no file.
     """
-    for argument in arguments:
-        if argument == "-":
-            yield from (Path(line.strip()) for line in listed if line.strip())
-            continue
-        path = Path(argument)
-        if path.is_dir():
-            yield from _require_some(walk_images(path), f"folder {argument!r} holds no image")
-        elif path.exists():
-            yield path
-        else:  # shells expand patterns, except on Windows and in quotes
-            matches = (Path(match) for match in sorted(glob.glob(argument, recursive=True)))
-            yield from _require_some(matches, f"{argument!r} is no file, no folder, and no pattern that matches any")
+    arguments = list(arguments)
+    for argument in arguments:  # before the first image is read: a mistake in the last argument must not cost them all
+        if argument != "-" and next(_find(argument), None) is None:
+            what = "holds no image" if Path(argument).is_dir() else "matches no file or folder"
+            raise FileNotFoundError(f"{argument!r} {what}")
+    return chain.from_iterable(_list(listed) if argument == "-" else _find(argument) for argument in arguments)
 
 
-def _require_some(paths: Iterable[Path], message: str) -> Iterator[Path]:
-    found = False
-    for path in paths:
-        found = True
+def _list(lines: Iterable[str]) -> Iterator[Path]:
+    return (Path(line.strip()) for line in lines if line.strip())
+
+
+def _find(argument: str) -> Iterator[Path]:
+    """The images of one argument."""
+    path = Path(argument)
+    if path.is_dir():
+        yield from walk_images(path)
+    elif path.exists():
         yield path
-    if not found:
-        raise FileNotFoundError(message)
+    else:  # shells expand patterns, except on Windows and in quotes
+        yield from (Path(match) for match in sorted(glob.glob(argument, recursive=True)))
