@@ -7,7 +7,7 @@ path weights P and N of `coding.augmented`: the whole of an n-layer network in 2
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,14 @@ def assign_cells(xy: NDArray[Any], image_shape: tuple[int, int], pyramid: tuple[
     return cells
 
 
-def pool(
+class Pooled(NamedTuple):
+    """Features of a batch of images, and where they come from."""
+
+    features: Any  # csr_array (images, columns), float32, rows of unit norm
+    winners: NDArray[np.int64]  # (nonzeros,): the code behind each nonzero, an index into the flattened values
+
+
+def pool_with_winners(
     codes: CodeBlock,
     cells: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -68,8 +75,8 @@ def pool(
     plus: NDArray[np.float64],
     minus: NDArray[np.float64] | None,
     power: float = 1.0,
-) -> Any:
-    """Features of a batch of images.
+) -> Pooled:
+    """Features of a batch of images, and the code that each of their nonzeros comes from.
 
     Parameters
     ----------
@@ -87,20 +94,26 @@ def pool(
 
     Returns
     -------
-    features : scipy.sparse.csr_array (images, halves * cells * atoms), float32
-        Rows of unit norm. Column (half * cells + cell) * atoms + atom, half 0 for M and 1 for m.
+    Pooled
+        The features are a scipy.sparse.csr_array (images, halves * cells * atoms). Column (half * cells + cell) * atoms
+        + atom, half 0 for M and 1 for m.
     """
     n_halves = 1 if minus is None else 2
     n_images, n_columns = len(starts) - 1, n_halves * count_cells(pyramid) * len(plus)
     capacity = n_halves * len(pyramid) * int(codes.counts.sum())
     columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-    ends = np.zeros(n_images + 1, np.int64)
+    winners, ends = np.empty(capacity, np.int64), np.zeros(n_images + 1, np.int64)
     get_engine().pool_codes(
         codes.indices, codes.values, codes.counts, cells, starts, count_cells(pyramid), plus,
-        np.empty(0) if minus is None else minus, power, columns, values, ends[1:],
+        np.empty(0) if minus is None else minus, power, columns, values, winners, ends[1:],
     )  # fmt: skip
-    n_values = int(ends[-1])
-    return make_csr(values[:n_values], columns[:n_values], ends, (n_images, n_columns))
+    n = int(ends[-1])
+    return Pooled(make_csr(values[:n], columns[:n], ends, (n_images, n_columns)), winners[:n])
+
+
+def pool(*args: Any) -> Any:
+    """The features alone: csr_array (images, columns). Parameters are those of `pool_with_winners`."""
+    return pool_with_winners(*args).features
 
 
 def attribute(
@@ -113,27 +126,15 @@ def attribute(
 ) -> Any:
     """Split the feature of one image among its descriptors: a pooled value belongs to the one that it comes from.
 
-    Parameters are those of `pool`, of one image with n descriptors; of several with the same code the first counts.
+    Parameters are those of `pool_with_winners`, of one image with n descriptors.
 
     Returns
     -------
     parts : csr_array (n, columns), float32
         One nonzero for every nonzero of the feature; the sum of the rows is the feature.
     """
-    feature = pool(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power)
-    used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]  # (n, width)
-    patch, _ = np.nonzero(used)
-    atom, z = codes.indices[used].astype(np.int64), codes.values[used]
-    owner = np.empty(len(feature.indices), np.intp)
-    n_cells = count_cells(pyramid)
-    for half in range(1 if minus is None else 2):
-        for level in range(len(pyramid)):
-            columns = (half * n_cells + cells[patch, level]) * len(plus) + atom
-            strongest = np.lexsort((patch, -z if half == 0 else z, columns))
-            columns, first = np.unique(columns[strongest], return_index=True)
-            # Not every column of a code is in the feature: where the largest code is negative, zero is larger.
-            here = np.isin(feature.indices, columns)
-            owner[here] = patch[strongest[first[np.searchsorted(columns, feature.indices[here])]]]
+    pooled = pool_with_winners(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power)
+    feature, owner = pooled.features, pooled.winners // codes.values.shape[1]
     return sparse.csr_array((feature.data, (owner, feature.indices)), shape=(len(cells), feature.shape[1]))
 
 

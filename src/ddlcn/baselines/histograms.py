@@ -82,8 +82,8 @@ class Histograms(CodedBlock):
         """Square roots of histograms: csr_array (images, cells * atoms)."""
         codes, cells, starts = self.encode(batch.X), batch.cells, batch.starts
         n, width = codes.indices.shape
-        n_images, n_cells, n_levels = len(starts) - 1, count_cells(self._pyramid), cells.shape[1]
-        Z = make_csr(codes.values.ravel(), codes.indices.ravel(), width * np.arange(n + 1), (n, len(self._plus)))
+        n_images, n_cells, n_levels = len(starts) - 1, count_cells(self.pyramid), cells.shape[1]
+        Z = make_csr(codes.values.ravel(), codes.indices.ravel(), width * np.arange(n + 1), (n, len(self.plus)))
         image = np.repeat(np.arange(n_images), np.diff(starts))  # (n,)
         where = (image[:, None] * n_cells + cells).ravel()
         patch = np.repeat(np.arange(n), n_levels)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ddlcn.coding.first_order import FirstOrderPooling
-from ddlcn.coding.locality import BLOCK, CodeBlock
+from ddlcn.coding.locality import BLOCK, CodeBlock, join_blocks
 from ddlcn.descriptors import Descriptors
 from ddlcn.images import NamedImage
 from ddlcn.pooling import attribute, count_cells, pool
@@ -73,46 +73,44 @@ class CodedBlock:
         atoms_of_codes: Array | None = None,
     ) -> None:
         self.coder = coder
-        self._plus, self._minus = plus, minus
-        self._pyramid, self._pool_power = pyramid, pool_power
+        self.plus, self.minus = plus, minus
+        self.pyramid, self.pool_power = pyramid, pool_power
         self._n_repeats = (1 if minus is None else 2) * count_cells(pyramid)
         self._atoms_of_codes = np.arange(coder.n_atoms) if atoms_of_codes is None else atoms_of_codes
         self.n_columns = self._n_repeats * coder.n_atoms
 
     def pool(self, batch: Batch) -> Any:
         codes = self.encode(batch.X)
-        weights = (self._plus, self._minus)
-        return pool(codes, batch.cells, batch.starts, self._pyramid, *weights, self._pool_power)
+        return pool(codes, batch.cells, batch.starts, self.pyramid, self.plus, self.minus, self.pool_power)
 
     def attribute(self, batch: Batch, descriptors: Any, item: NamedImage) -> Any:
-        weights = (self._plus, self._minus)
-        return attribute(self.encode(batch.X), batch.cells, self._pyramid, *weights, self._pool_power)
+        codes = self.encode(batch.X)
+        return attribute(codes, batch.cells, self.pyramid, self.plus, self.minus, self.pool_power)
 
     def list_atoms(self) -> NDArray[np.intp]:
         return np.tile(self._atoms_of_codes, self._n_repeats)
 
     def encode(self, X: Array) -> CodeBlock:
         """Codes of many descriptors (n, m), in the calling thread."""
-        blocks = [self.coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
-        return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+        return join_blocks([self.coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)])
 
 
 class FirstOrderBlock:
     """To which side of the atoms of a shared dictionary the descriptors of a cell lie; see `coding.first_order`."""
 
     def __init__(self, pooling: FirstOrderPooling, pyramid: tuple[int, ...], first_atom: int) -> None:
-        self._pooling, self._n_cells, self._first_atom = pooling, count_cells(pyramid), first_atom
-        self.n_columns = self._n_cells * pooling.n_columns_per_cell
+        self.pooling, self.n_cells, self._first_atom = pooling, count_cells(pyramid), first_atom
+        self.n_columns = self.n_cells * pooling.n_columns_per_cell
 
     def pool(self, batch: Batch) -> Any:
-        return self._pooling.pool(batch.X, batch.cells, batch.starts, self._n_cells)
+        return self.pooling.pool(batch.X, batch.cells, batch.starts, self.n_cells)
 
     def attribute(self, batch: Batch, descriptors: Any, item: NamedImage) -> Any:
-        return self._pooling.attribute(batch.X, batch.cells, self._n_cells)
+        return self.pooling.attribute(batch.X, batch.cells, self.n_cells)
 
     def list_atoms(self) -> NDArray[np.intp]:
-        n_atoms, n_directions = self._pooling.shape
-        return np.tile(self._first_atom + np.repeat(np.arange(n_atoms), n_directions), self._n_cells)
+        n_atoms, n_directions = self.pooling.shape
+        return np.tile(self._first_atom + np.repeat(np.arange(n_atoms), n_directions), self.n_cells)
 
 
 class GlobalBlock:

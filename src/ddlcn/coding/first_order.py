@@ -74,19 +74,22 @@ class FirstOrderPooling:
 
     Attributes
     ----------
+    coder : LocalityCoder
+    inverse_scales : ndarray (D, directions), float32
+        1 / (sigma sqrt(pi)).
     shape : (D, directions)
     n_columns_per_cell : int
         D * directions.
     """
 
     def __init__(self, model: FirstOrderModel, beta: float, n_neighbors: int | None, tol: float):
-        self._model = model
-        self._coder = LocalityCoder(model.atoms, beta, n_neighbors, tol)
+        self.model = model
+        self.coder = LocalityCoder(model.atoms, beta, n_neighbors, tol)
         self._engine = get_engine()
         self.shape = model.means.shape
         self.n_columns_per_cell = model.means.size
         self._offset = model.centre @ model.basis  # (directions,)
-        self._inverse_scales = (1.0 / (model.scales * np.sqrt(model.shares)[:, None])).astype(np.float32)
+        self.inverse_scales = (1.0 / (model.scales * np.sqrt(model.shares)[:, None])).astype(np.float32)
 
     def pool(self, X: Array, cells: NDArray[np.int32], starts: NDArray[np.int64], n_cells: int) -> Any:
         """Features of a batch of images.
@@ -107,24 +110,35 @@ class FirstOrderPooling:
         features : csr_array (images, n_cells * D * directions), float32
             Rows of unit norm (zero where no descriptor has a positive code).
         """
-        model, n_images = self._model, len(starts) - 1
+        model, n_images = self.model, len(starts) - 1
         sums = np.zeros((n_images, n_cells, *self.shape), np.float32)
         weights = np.zeros(sums.shape[:3], np.float32)
         images = np.repeat(np.arange(n_images), np.diff(starts))  # (n,)
         for begin in range(0, len(X), BLOCK):
             block = slice(begin, begin + BLOCK)
-            unit = to_unit_norm(X[block], model.floor, borrow(f"unit{X.dtype}", X[block].shape, X.dtype))
-            codes = self._coder.encode_block(unit)
-            Y = np.asarray(unit @ model.basis - self._offset, np.float32)
+            unit, Y = self.project(X[block], borrow(f"unit{X.dtype}", X[block].shape, X.dtype))
+            codes = self.coder.encode_block(unit)
             self._engine.sum_first_order(
-                Y, codes.indices, codes.values, codes.counts, cells[block], images[block], sums, weights
+                np.asarray(Y, np.float32),
+                codes.indices,
+                codes.values,
+                codes.counts,
+                cells[block],
+                images[block],
+                sums,
+                weights,
             )
         capacity = int(np.count_nonzero(weights)) * self.shape[1]
         columns, values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         ends = np.zeros(n_images + 1, np.int64)
         means = np.asarray(model.means, np.float32)
-        self._engine.finish_first_order(sums, weights, means, self._inverse_scales, columns, values, ends[1:])
+        self._engine.finish_first_order(sums, weights, means, self.inverse_scales, columns, values, ends[1:])
         return make_csr(values, columns, ends, (n_images, n_cells * self.n_columns_per_cell))
+
+    def project(self, X: Array, out: Array | None = None) -> tuple[Array, Array]:
+        """Descriptors (n, m) of unit norm (in `out`, if given), and their principal components y (n, directions)."""
+        unit = to_unit_norm(X, self.model.floor, out)
+        return unit, unit @ self.model.basis - self._offset
 
     def attribute(self, X: Array, cells: NDArray[np.int32], n_cells: int) -> Any:
         """Split the feature of one image among its descriptors.
@@ -139,11 +153,10 @@ class FirstOrderPooling:
         parts : csr_array (n, n_cells * D * directions), float32
             The sum of the rows is the feature.
         """
-        model = self._model
+        model = self.model
         feature = self.pool(X, cells, np.array([0, len(X)]), n_cells).toarray()[0]
-        unit = to_unit_norm(X, model.floor)
-        Y = unit @ model.basis - self._offset
-        blocks = [self._coder.encode_block(unit[begin : begin + BLOCK]) for begin in range(0, len(X), BLOCK)]
+        unit, Y = self.project(X)
+        blocks = [self.coder.encode_block(unit[begin : begin + BLOCK]) for begin in range(0, len(X), BLOCK)]
         indices, values, counts = (np.concatenate([block[part] for block in blocks]) for part in range(3))
         patch, slot = np.nonzero((np.arange(indices.shape[1]) < counts[:, None]) & (values > 0.0))
         atom, z = indices[patch, slot], values[patch, slot]

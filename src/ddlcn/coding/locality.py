@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +44,15 @@ class CodeBlock(NamedTuple):
     values: NDArray[np.float64]  # (n, width)
     counts: NDArray[np.int32]  # (n,)
     kkt: NDArray[np.float64]  # (n,)
+
+
+class TracedCodes(NamedTuple):
+    """Codes of n descriptors by all layers. A use is a descriptor and one of the layer 1 atoms in its code."""
+
+    codes: CodeBlock  # concatenated, as of `encode_block`
+    layer1: CodeBlock
+    deeper: list[CodeBlock]  # of the uses, one per deeper layer
+    scales: list[NDArray[np.float64]]  # (uses,) each
 
 
 def borrow(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -148,6 +158,11 @@ class LocalityCoder:
         self._encode_into(X, block)
         return block
 
+    def trace_block(self, X: NDArray[Any]) -> TracedCodes:
+        """As `encode_block`, in the form that coders of several layers have."""
+        codes = self.encode_block(X)
+        return TracedCodes(codes, codes, [], [])
+
     def _make_block(self, n: int) -> CodeBlock:
         return CodeBlock(
             np.empty((n, self.width), np.int32), np.empty((n, self.width)), np.empty(n, np.int32), np.empty(n)
@@ -220,6 +235,20 @@ class LocalityCoder:
             X, self._atoms, H, self._norms, x_norms, self._largest_norm, self._table, self._table32, self._atoms32,
             self._beta, self._tol, *out,
         )  # fmt: skip
+
+
+def trace(coder: Any, X: NDArray[Any]) -> TracedCodes:
+    """Codes of many descriptors (n, m), block after block, in the calling thread; of any coder with `trace_block`."""
+    blocks = [coder.trace_block(X[start : start + BLOCK]) for start in range(0, max(1, len(X)), BLOCK)]
+    layer1 = join_blocks([block.layer1 for block in blocks])
+    deeper = [join_blocks(parts) for parts in zip(*(block.deeper for block in blocks), strict=True)]
+    scales = [np.concatenate(parts) for parts in zip(*(block.scales for block in blocks), strict=True)]
+    return TracedCodes(join_blocks([block.codes for block in blocks]) if deeper else layer1, layer1, deeper, scales)
+
+
+def join_blocks(blocks: Sequence[CodeBlock]) -> CodeBlock:
+    """Blocks of the same width, one below the other."""
+    return CodeBlock(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
 def encode(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ddlcn.coding.locality import CodeBlock, LocalityCoder, borrow
+from ddlcn.coding.locality import CodeBlock, LocalityCoder, TracedCodes, borrow
 from ddlcn.engines import get_engine
 from ddlcn.utils.validation import check_number, check_per_layer
 
@@ -101,18 +101,24 @@ class ResidualCoder:
 
         The certificate of a descriptor is the largest over all layers.
         """
+        return self.trace_block(X).codes
+
+    def trace_block(self, X: Array) -> TracedCodes:
+        """As `encode_block`, with the codes of every layer: what the backward pass starts from."""
         codes, residuals = self._start(X)
         n, width = codes.indices.shape
         indices, values = np.empty((n, self._width), np.int32), np.empty((n, self._width))
         indices[:, :width], values[:, :width] = codes.indices, codes.values
-        out = CodeBlock(indices, values, codes.counts.copy(), codes.kkt)
+        traced = TracedCodes(CodeBlock(indices, values, codes.counts.copy(), codes.kkt), codes, [], [])
         for layer in range(1, len(self._coders)):
             deep, scales = self._reduce(residuals, layer, (X, codes), layer == len(self._coders) - 1)
             self._engine.append_codes(
                 codes.indices, codes.values, codes.counts, scales, *deep,
-                self._coders[layer].n_atoms, self.layer_columns[layer].start, *out,
+                self._coders[layer].n_atoms, self.layer_columns[layer].start, *traced.codes,
             )  # fmt: skip
-        return out
+            traced.deeper.append(deep)
+            traced.scales.append(scales)
+        return traced
 
     def reconstruct(self, X: Array) -> list[Array]:
         """Each layer's approximation (n, m) of the descriptors X: the sum above, up to that layer."""

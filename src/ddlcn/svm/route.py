@@ -16,8 +16,8 @@ Array = NDArray[Any]
 
 # The Gram route holds three n x n matrices: 600 MB at 5,000 images.
 MAX_GRAM_IMAGES = 5000
-# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, the others lie
-# in a temporary folder. The same on every machine, so that a model does not depend on how much memory there is.
+# Features beyond this many bytes are streamed where they can be: two blocks of BLOCK_BYTES are held then, the others
+# are on disk. The same on every machine, so that a model does not depend on how much memory there is.
 HELD_BYTES = 2_000_000_000
 BLOCK_BYTES = 500_000_000
 

@@ -27,7 +27,7 @@ def with_absent(extreme: float, uses: int, n_members: int) -> float:
 @kernel
 def pool_codes(
     indices: Any, values: Any, counts: Any, cells: Any, starts: Any, n_cells: int, plus: Any, minus: Any, power: float,
-    out_columns: Any, out_values: Any, out_ends: Any,
+    out_columns: Any, out_values: Any, out_winners: Any, out_ends: Any,
 ) -> None:  # fmt: skip
     """Pool the codes of a batch of images; each feature has unit norm.
 
@@ -44,12 +44,15 @@ def pool_codes(
         power != 1). Where minus is empty the feature has no second half.
     out_columns, out_values : (capacity,) int32, float32
         Nonzeros, image after image, columns ascending: first (cells, atoms) of max z, then the same of max -z.
+    out_winners : (capacity,) int64
+        The code that each nonzero comes from, as an index into the flattened `values`; of several alike the first.
     out_ends : (images,) int64
         Where each image's nonzeros end.
     """
     n_atoms, n_levels = plus.shape[0], cells.shape[1]
     last_half = 0 if minus.shape[0] == 0 else 1
     highest, lowest = np.empty((n_cells, n_atoms)), np.empty((n_cells, n_atoms))
+    winners = np.empty((2, n_cells, n_atoms), np.int64)
     uses = np.zeros((n_cells, n_atoms), np.int32)
     members = np.zeros(n_cells, np.int64)
     end = 0
@@ -61,12 +64,13 @@ def pool_codes(
                 members[cell] += 1
                 for s in range(counts[i]):
                     atom, z = indices[i, s], values[i, s]
-                    if uses[cell, atom] == 0:
+                    is_first = uses[cell, atom] == 0
+                    if is_first or z > highest[cell, atom]:
                         highest[cell, atom] = z
+                        winners[0, cell, atom] = i * values.shape[1] + s
+                    if is_first or z < lowest[cell, atom]:
                         lowest[cell, atom] = z
-                    else:
-                        highest[cell, atom] = max(highest[cell, atom], z)
-                        lowest[cell, atom] = min(lowest[cell, atom], z)
+                        winners[1, cell, atom] = i * values.shape[1] + s
                     uses[cell, atom] += 1
         begin = end
         squares = 0.0
@@ -84,6 +88,7 @@ def pool_codes(
                     if value != 0.0:
                         out_columns[end] = (half * n_cells + cell) * n_atoms + atom
                         out_values[end] = value
+                        out_winners[end] = winners[half, cell, atom]
                         squares += value * value
                         end += 1
                     if half == last_half:
