@@ -22,6 +22,7 @@ from ddlcn.images import name_images
 from ddlcn.images.copies import add_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
+from ddlcn.joint import train_jointly
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
@@ -49,22 +50,22 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         One class against the rest with squared hinge loss, or one against one with hinge loss (the paper's letter).
     class_weight : dict, "balanced" or None
         Factors on C, per class.
+    joint : bool, default False
+        Train atoms and SVM together (docs/joint.md), where held-out training images say that it helps.
     keep_features : bool, default False
         Keep the features of the training images, so that `ddlcn.workflows.update` can learn from more images later.
         About 100 KB an image with the preset "fast"; they are saved with the model. Not kept above 2 GB.
     keep_patches : bool, default False
-        Keep the patches nearest to the atoms, so that explanations can show them. They are pieces of the training
-        pictures, and are saved with the model: leave it off where those are private.
+        Keep the patches nearest to the atoms, for explanations. They are pieces of the training pictures, and are saved
+        with the model: leave it off where those are private.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
     recipe_, parameters_ : dict; of the recipe that was chosen, and all that are in force
     coef_, intercept_ : ndarrays; one row per class, one for two classes, one per pair of classes for svm="libsvm"
-    patches_ : TrainingPatches or None
-    kept_ : KeptFeatures or None
-    card_ : dict
-        What is known about the training, for `ddlcn info`: images per class and whatever was added.
+    patches_ : TrainingPatches or None; kept_ : KeptFeatures or None
+    card_ : dict; what is known about the training, for `ddlcn info`
     linear_svm_ : LinearSVM; calibrator_ : Calibrator
     branches_, branch_weights_, dictionaries_, first_order_, atom_labels_
         As of `DDLCNEncoder`.
@@ -73,10 +74,9 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import load_digits
     >>> from ddlcn import DDLCNClassifier, DenseSIFT
-    >>> digits = load_digits()
-    >>> model = DDLCNClassifier(DenseSIFT(min_side=32), atoms_per_class=5, random_state=0)
-    >>> model = model.fit(digits.images[:100] / 16, digits.target[:100])
-    >>> model.score(digits.images[100:200] / 16, digits.target[100:200]) > 0.8
+    >>> X, y = load_digits().images / 16, load_digits().target
+    >>> model = DDLCNClassifier(DenseSIFT(min_side=32), atoms_per_class=5, random_state=0).fit(X[:100], y[:100])
+    >>> model.score(X[100:200], y[100:200]) > 0.8
     True
     """
 
@@ -102,6 +102,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         C: float = 1.0,
         svm: str = "liblinear",
         class_weight: Any = None,
+        joint: bool = False,
         keep_features: bool = False,
         keep_patches: bool = False,
         n_jobs: int | None = None,
@@ -115,21 +116,14 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             n_jobs=n_jobs, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.recipes, self.copies, self.C, self.svm, self.class_weight = recipes, copies, C, svm, class_weight
-        self.keep_features, self.keep_patches = keep_features, keep_patches
+        self.joint, self.keep_features, self.keep_patches = joint, keep_features, keep_patches
 
     @classmethod
     def preset(cls, name: str, features: Any = None, n_layers: int | None = None, **changes: Any) -> DDLCNClassifier:
         """A classifier with measured settings: "auto", "photo", "aligned", "drawn", ...; see `ddlcn.presets`.
 
-        Parameters
-        ----------
-        name : str
-        features : str, object or list, optional
-            Other descriptors than the preset's, with settings that suit them: "cnn" for photographs of things.
-        n_layers : int, optional
-            Another number of layers than the preset's.
-        **changes
-            Any other parameter of the constructor, to replace the preset's; for every kind of descriptor.
+        `features` are other descriptors than the preset's, with settings that suit them; `n_layers` is another number
+        of layers; `changes` are any other parameters of the constructor, to replace the preset's.
         """
         return cls(**get_preset(name, n_layers, features, changes))
 
@@ -140,6 +134,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         config = super().configure(self.C if C is None else C)
         if self.keep_patches:
             check_patches(config.branches)
+        if self.joint and self.svm != "liblinear":
+            raise ValueError('joint training needs svm="liblinear": one row of weights per class')
         return config
 
     def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds) -> Self:
@@ -156,6 +152,11 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         show, encoding = self.verbose > 0, Encoding(self.branches_, self.branch_weights_)
         seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + copies)
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
+        if self.joint:
+            svm, vary = (trained.svm, self._svm_config(labels)), float(copies > 0)
+            found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show)
+            self.branches_, chosen["joint"] = found.branches, found.why
+            trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
         self.kept_: KeptFeatures | None = None
         if self.keep_features and trained.features is not None:
             self.kept_ = KeptFeatures(trained.features, self.classes_[rows])
@@ -167,13 +168,15 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
     def fit_svm(self, rows: FeatureRows, labels: NDArray[np.intp], seed: np.random.SeedSequence) -> Training:
         """The SVM and what its probabilities need, from features and class indices of all images and copies."""
-        own = self.parameters_
-        weights = compute_class_weight(own["class_weight"], classes=self.classes_, y=self.classes_[labels])
-        config = SVMConfig(len(self.classes_), own["C"], own["svm"], weights)
+        config = self._svm_config(labels)
         trained = train(rows, labels, config, self.n_jobs)
         self.linear_svm_ = trained.svm
-        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, 1 + own["copies"])
+        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, 1 + self.parameters_["copies"])
         return trained
+
+    def _svm_config(self, labels: NDArray[np.intp]) -> SVMConfig:
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
+        return SVMConfig(len(self.classes_), self.parameters_["C"], self.svm, weights)
 
     def predict(self, images: Any, reject: bool = False) -> Array:
         """The label of every image: ndarray (n,).
@@ -182,8 +185,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         ----------
         images : as in `fit`
         reject : bool, default False
-            Whether images that look like none of the classes get None instead (dtype object). How unlikely that is was
-            found on folds of the training images: about 5 % of the images of known classes are rejected too.
+            Whether images that look like none of the classes get None instead (dtype object). The threshold comes from
+            folds of the training images: about 5 % of the images of known classes are rejected too.
         """
         decisions = self.decision_function(images)
         labels: Array = self.classes_[pick_class(decisions)]
@@ -200,7 +203,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     def predict_proba(self, images: Any) -> Array:
         """Probabilities of the classes: ndarray (n, n_classes).
 
-        The first call calibrates on folds of the training images, which takes about as long as fitting the SVM did.
+        The first call calibrates on folds of the training images, about as long as fitting the SVM took.
         """
         return self.calibrator_.probabilities(self.decision_function(images), self.n_jobs)
 

@@ -62,8 +62,7 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         Weight of the locality penalty; a tuple gives one value per layer. 0.15 is the published code's; on a
         fold of MNIST's training images 0.02 to 0.2 lie within 0.1 points of each other.
     first_order : int, default 0
-        Atoms of a small dictionary that all classes share, around which descriptors are averaged as well
-        (`ddlcn.coding.first_order`); 0: none.
+        Atoms of a small shared dictionary around which descriptors are averaged as well; 0: none.
     pyramid : tuple of int, default (1, 2, 4)
         Cells per side on each level of the spatial pyramid.
     pool_power : float, default 1.0
@@ -92,10 +91,9 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import LinearSVC
     >>> from ddlcn import DDLCNEncoder, DenseSIFT
-    >>> digits = load_digits()
+    >>> X, y = load_digits().images / 16, load_digits().target
     >>> encoder = DDLCNEncoder(DenseSIFT(min_side=32), atoms_per_class=5, random_state=0)
-    >>> model = make_pipeline(encoder, LinearSVC()).fit(digits.images[:100] / 16, digits.target[:100])
-    >>> model.score(digits.images[100:200] / 16, digits.target[100:200]) > 0.8
+    >>> make_pipeline(encoder, LinearSVC()).fit(X[:100], y[:100]).score(X[100:200], y[100:200]) > 0.8
     True
     """
 
@@ -168,9 +166,8 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
     def transform(self, images: Any) -> Any:
         """Pooled features: csr_array (n, columns) of rows of unit norm.
 
-        Augmented: 2 * cells * atoms of layer 1, see `ddlcn.pooling`. Residual: cells * D_1 (1 + D_2 + ...), see
-        `ddlcn.coding.residual`. Then first order and the responses to the whole image, where there are any; then the
-        same of the next kind of descriptor.
+        Augmented: 2 * cells * atoms of layer 1. Residual: cells * D_1 (1 + D_2 + ...). Then first order and the
+        responses to the whole image, where there are any; then the same of the next kind of descriptor.
         """
         return self.encoding.transform(list(name_images(images)), self.n_jobs, self.verbose > 0)
 

@@ -67,11 +67,12 @@ class Seeds(NamedTuple):
     first_order: Seed
     folds: Seed
     copies: Seed
+    joint: Seed
 
     @classmethod
     def spawn(cls, random_state: Any) -> Seeds:
-        images, layer1, deeper, folds, sample, first_order, copies = seed_sequence(random_state).spawn(7)
-        return cls(images, layer1, deeper, sample, first_order, folds, copies)
+        images, layer1, deeper, folds, sample, first_order, *others = seed_sequence(random_state).spawn(8)
+        return cls(images, layer1, deeper, sample, first_order, folds, *others)
 
 
 def learn_branch(

@@ -32,6 +32,9 @@ def train(
         int, typer.Option(min=0, help="Train on this number per class, test on the others.")
     ] = 0,
     tune: Annotated[bool, typer.Option("--tune", help="Choose k, beta, power and C on training folds first.")] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Train atoms and classifier together, if held-out pictures say so.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices.")] = 0,
     keep_patches: Annotated[
         bool, typer.Option("--keep-patches", help="Store patches of the pictures in the file, for explanations.")
@@ -56,7 +59,7 @@ def train(
     verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
     # Before any picture is read: an unknown option value or a missing package raises at once.
     changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
-    changes |= {"random_state": seed, "verbose": verbose, "keep_patches": keep_patches}
+    changes |= {"random_state": seed, "verbose": verbose, "keep_patches": keep_patches, "joint": joint}
     model = prepare_model(preset, layers or None, features, **changes)
     data = load_labelled(source, verbose=verbose)
     typer.echo(f"{len(data)} pictures, {len(data.class_names)} classes")
@@ -78,6 +81,8 @@ def train(
         raise typer.Exit(130) from None
     if training.recipe:
         typer.echo(f"chosen: {training.recipe}")
+    if "joint" in fitted.card_:
+        typer.echo(f"joint: {fitted.card_['joint']}")
     if training.chosen:
         typer.echo(f"chosen on folds: {', '.join(f'{name} {value}' for name, value in training.chosen.items())}")
     if result is None:

@@ -31,28 +31,31 @@ class VirtualCopy:
     image : path, array, ...
         Of any kind that can be read.
     seed : SeedSequence
+    strength : float
+        Part of the largest turn, scaling, shear, shift and bending.
     """
 
     image: Any
     seed: np.random.SeedSequence
+    strength: float = 1.0
 
     def vary(self, array: Array) -> Array:
         """The copy of the decoded image (H, W) or (H, W, 3), in its dtype."""
-        return vary(array, np.random.default_rng(self.seed))
+        return vary(array, np.random.default_rng(self.seed), self.strength)
 
 
-def vary(array: Array, rng: np.random.Generator) -> Array:
+def vary(array: Array, rng: np.random.Generator, strength: float = 1.0) -> Array:
     """Turn, scale, shear, shift and bend an image (H, W) or (H, W, channels) at random; edges are continued."""
     height, width = array.shape[:2]
     side = np.array([height, width])
-    angle, shear = np.deg2rad(rng.uniform(-TURN, TURN)), rng.uniform(-SHEAR, SHEAR)
+    angle, shear = strength * np.deg2rad(rng.uniform(-TURN, TURN)), strength * rng.uniform(-SHEAR, SHEAR)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    scale = np.diag(1.0 + rng.uniform(-SCALE, SCALE, 2))
+    scale = np.diag(1.0 + strength * rng.uniform(-SCALE, SCALE, 2))
     centre = (side - 1) / 2
-    shift = rng.uniform(-SHIFT, SHIFT, 2) * side
+    shift = strength * rng.uniform(-SHIFT, SHIFT, 2) * side
     places = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij")).reshape(2, -1)
     sources = turn @ np.array([[1.0, shear], [0.0, 1.0]]) @ scale @ (places - centre[:, None])
-    bend = rng.normal(0.0, BEND, (2, WAVES + 1, WAVES + 1)) * side[:, None, None]
+    bend = strength * rng.normal(0.0, BEND, (2, WAVES + 1, WAVES + 1)) * side[:, None, None]
     down, across = (np.cos(np.pi * np.outer(np.arange(n) + 0.5, np.arange(WAVES + 1)) / n) for n in side)
     sources += (down @ bend @ across.T).reshape(2, -1) + (centre + shift)[:, None]
     sources = sources.reshape(2, height, width)

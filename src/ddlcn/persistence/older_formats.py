@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 # Parameters that have another name now; those that are gone; those that came later, at what models did before.
 RENAMED = {"tangents": "first_order"}
 GONE = ("engine", "per_features")
-ADDED = {"shared_atoms": 0, "recipes": (), "copies": 0}
+ADDED = {"shared_atoms": 0, "recipes": (), "copies": 0, "joint": False}
 # Arrays that have another name now: (beginning, end) of the name.
 RENAMED_ARRAYS = (("tangents", "first_order"), ("whole_share", "global_weight"))
 

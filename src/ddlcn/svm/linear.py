@@ -125,7 +125,7 @@ def fit_dual(
     ----------
     gram : ndarray (n, n)
     """
-    signs, costs = _one_against_rest(y, n_classes, C, weights)
+    signs, costs = one_against_rest(y, n_classes, C, weights)
     kernel = gram + 1.0  # the intercept is the weight of a feature that is always 1
     # With one C for all images the inverse below serves every class; each class then only removes its non-violators.
     shared = _Ridge(kernel, 0.5 / costs[0]) if np.all(costs == costs[0]) else None
@@ -136,7 +136,7 @@ def fit_dual(
     return np.column_stack(list(map_threads(solve, range(len(signs)), n_jobs)))
 
 
-def _one_against_rest(y: NDArray[np.intp], n_classes: int, C: float, weights: Array) -> tuple[Array, Array]:
+def one_against_rest(y: NDArray[np.intp], n_classes: int, C: float, weights: Array) -> tuple[Array, Array]:
     """Signs and costs (rows, n). liblinear's rule: a class's own weight on its images, none on the rest."""
     if n_classes == 2:
         return np.where(y == 1, 1.0, -1.0)[None], (C * weights[y])[None]

@@ -52,6 +52,30 @@ def sum_first_order(
 
 
 @kernel
+def spread_first_order(
+    Y: Any, indices: Any, values: Any, counts: Any, cells: Any, images: Any, sums: Any, weights: Any, out: Any
+) -> None:
+    """The backward pass of `sum_first_order`: out (n, width), the gradient of every code above zero.
+
+    Parameters are its parameters, except
+    sums : (images, cells, atoms, directions); weights : (images, cells, atoms)
+        Gradients with respect to its results.
+    """
+    for i in range(Y.shape[0]):
+        image = images[i]
+        for s in range(counts[i]):
+            if values[i, s] <= 0.0:
+                continue
+            atom, total = indices[i, s], 0.0
+            for level in range(cells.shape[1]):
+                cell = cells[i, level]
+                total += weights[image, cell, atom]
+                for c in range(Y.shape[1]):
+                    total += sums[image, cell, atom, c] * Y[i, c]
+            out[i, s] = total
+
+
+@kernel
 def finish_first_order(
     sums: Any, weights: Any, means: Any, inverse_scales: Any, out_columns: Any, out_values: Any, out_ends: Any
 ) -> None:

@@ -1,0 +1,7 @@
+"""Atoms and classifier together: one objective, exact gradients through the codes (docs/joint.md)."""
+
+from ddlcn.joint.choose import JointResult, train_jointly
+from ddlcn.joint.objective import HingeLoss
+from ddlcn.joint.training import Epoch, JointConfig, JointTraining
+
+__all__ = ["Epoch", "HingeLoss", "JointConfig", "JointResult", "JointTraining", "train_jointly"]

@@ -1,0 +1,145 @@
+"""Whether joint training helps, and how long to train: chosen on held-out training images, never on others.
+
+Few images overfit. Dictionaries and SVM are learned anew from two thirds of the training images, then trained together;
+the other third says whether that recognises more. A short training is tried first, then a longer one, and a stronger
+hold on reconstruction. Only what is surely better than frozen dictionaries is done to the network itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from ddlcn.blocks import Branch, Encoding
+from ddlcn.choosing import is_surely_better
+from ddlcn.joint.objective import HingeLoss
+from ddlcn.joint.training import Epoch, JointConfig, JointTraining
+from ddlcn.learning import Seeds, TrainingImages, learn_branch
+from ddlcn.svm import KeptFeatures, LinearSVM, SVMConfig, pick_class, train
+from ddlcn.utils.sampling import draw_per_class
+
+Array = NDArray[Any]
+
+# What is tried, one after the other, as long as each is ahead of the one before. Chosen on MNIST's training images
+# (docs/joint.md): steps of 1 to 5 % and mu of 0.1 to 10 lie within half a point of each other.
+CANDIDATES = (JointConfig(10, mu=1.0), JointConfig(30, mu=1.0), JointConfig(30, mu=10.0))
+# Images that candidates are tried on, at most, and the share of them that is held out.
+MAX_IMAGES, HELD_OUT = 2000, 1 / 3
+
+
+class JointResult(NamedTuple):
+    """What joint training made of a network.
+
+    Attributes
+    ----------
+    branches : list of Branch
+        The same as before where folds say that it does not help.
+    why : str
+        One line, for people.
+    history : list of Epoch
+    """
+
+    branches: list[Branch]
+    why: str
+    history: list[Epoch]
+
+
+def train_jointly(
+    encoding: Encoding,
+    svm: LinearSVM,
+    config: SVMConfig,
+    training: TrainingImages,
+    seeds: Seeds,
+    vary: float = 0.0,
+    n_jobs: int | None = None,
+    show: bool = False,
+) -> JointResult:
+    """Train atoms and SVM together, if that helps.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    svm : LinearSVM; config : SVMConfig
+        Fitted to its features, and how.
+    training : TrainingImages
+    seeds : Seeds
+        Copied: they can be used again.
+    vary : float
+        As of `JointConfig`.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    show : bool
+        Whether to print a line for every epoch of the final training.
+    """
+    chosen, why = choose(encoding, config, training, seeds, vary, n_jobs)
+    if chosen is None:
+        return JointResult(list(encoding.branches), why, [])
+    loss = HingeLoss.prepare(training.labels, config)
+    network = (encoding.branches, encoding.weights, svm, training.items, loss)
+    final = JointTraining(*network, chosen, copy.deepcopy(seeds.joint), n_jobs)
+    branches = final.run(partial(_print_epoch, chosen.epochs) if show else lambda _: None)
+    return JointResult(branches, why, final.history)
+
+
+def _print_epoch(n_epochs: int, epoch: Epoch) -> None:
+    """Both errors and the time left, on standard error."""
+    left = (n_epochs - epoch.number) * epoch.seconds
+    print(
+        f"ddlcn: joint training, epoch {epoch.number} of {n_epochs}: classification error "
+        f"{epoch.classification_error:.4f}, reconstruction error {epoch.reconstruction_error:.4f}, {left:.0f} s left",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def choose(
+    encoding: Encoding, config: SVMConfig, training: TrainingImages, seeds: Seeds, vary: float, n_jobs: int | None
+) -> tuple[JointConfig | None, str]:
+    """The candidate that recognises most held-out training images, and why; None: frozen dictionaries."""
+    labels, n_classes = training.labels, config.n_classes
+    if np.bincount(labels).min() < 3:
+        return None, "frozen dictionaries: a class has fewer than three images, so nothing can be held out"
+    seeds = copy.deepcopy(seeds)
+    rng = np.random.default_rng(seeds.joint)
+    some = draw_per_class(labels, max(3, MAX_IMAGES // n_classes), rng)
+    split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=int(rng.integers(2**31)))
+    inside, outside = (some[part] for part in next(split.split(some, labels[some])))
+    own = TrainingImages([training.items[i] for i in inside.tolist()], labels[inside], training.classes)
+    held_out, y_true = [training.items[i] for i in outside.tolist()], labels[outside]
+    configs = [
+        replace(each.config, descriptors=clone(each.config.descriptors, safe=False)) for each in encoding.branches
+    ]
+    frozen = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in configs]
+    loss = HingeLoss.prepare(own.labels, config)
+
+    def fit(branches: Sequence[Branch]) -> tuple[LinearSVM, NDArray[np.bool_]]:
+        """The SVM on branches learned inside, and which of the held-out images it recognises."""
+        network = Encoding(branches, encoding.weights)
+        rows = KeptFeatures(network.transform(own.items, n_jobs), own.labels)
+        svm = train(rows, own.labels, config, n_jobs).svm
+        return svm, pick_class(svm.decide(network.transform(held_out, n_jobs))) == y_true
+
+    svm, reference = fit(frozen)
+    best, best_right, found = None, reference, [f"frozen {100 * reference.mean():.1f} %"]
+    for candidate in CANDIDATES:
+        candidate = replace(candidate, vary=vary)
+        network = (frozen, encoding.weights, svm, own.items, loss)
+        branches = JointTraining(*network, candidate, copy.deepcopy(seeds.joint), n_jobs).run()
+        _, right = fit(branches)
+        found.append(f"{candidate.epochs} epochs, mu {candidate.mu:g}: {100 * right.mean():.1f} %")
+        if right.sum() <= best_right.sum():
+            break
+        best, best_right = candidate, right
+    on = f"on {len(outside)} held-out training images: {'; '.join(found)}"
+    if best is None or not is_surely_better(best_right, reference):
+        return None, f"frozen dictionaries, joint training was not clearly ahead {on}"
+    return best, f"joint training, {best.epochs} epochs, mu {best.mu:g}, ahead {on}"

@@ -1,0 +1,86 @@
+"""Joint training: errors fall, atoms stay in the unit ball, threads change nothing, folds decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ddlcn import DDLCNClassifier, DenseSIFT, encode, load_model
+from ddlcn.descriptors import keep_descriptors
+from ddlcn.joint import HingeLoss, JointConfig, JointTraining
+from ddlcn.joint import choose as choosing
+from ddlcn.svm import SVMConfig
+
+SIFT = DenseSIFT(min_side=32, patch_size=12, step=4)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_digits()
+    return data.images / 16, data.target
+
+
+def make_model(**changes) -> DDLCNClassifier:
+    settings = {"atoms_per_class": 1, "n_layers": 1, "n_neighbors": 4, "beta": 0.05, "C": 10.0, "random_state": 0}
+    return DDLCNClassifier(SIFT, **{**settings, **changes})
+
+
+def start(digits, n_jobs, epochs=3, **changes) -> JointTraining:
+    images, y = digits[0][:150], digits[1][:150]
+    items = keep_descriptors(images)
+    model = make_model(**changes).fit(items, y)
+    loss = HingeLoss.prepare(y, SVMConfig(10, 10.0, "liblinear", np.ones(10)))
+    network = (model.branches_, model.branch_weights_, model.linear_svm_, items, loss)
+    return JointTraining(*network, JointConfig(epochs), np.random.SeedSequence(0), n_jobs)
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_layers": 2, "depth": "residual", "deep_atoms": (6,)}], ids=["1", "2"])
+def test_both_errors_fall_and_atoms_stay_in_the_unit_ball(digits, changes):
+    training = start(digits, 2, epochs=6, **changes)
+    branches = training.run()
+    first, last = training.history[0], training.history[-1]
+    assert last.classification_error < first.classification_error
+    assert last.reconstruction_error < 1.2 * first.reconstruction_error
+    for atoms in branches[0].dictionaries:
+        assert np.linalg.norm(atoms, axis=1).max() <= 1.0 + 1e-6
+    values = SIFT.transform(digits[0][:3])[0].values
+    assert encode(values, branches[0].dictionaries[0], 0.05, 4).converged
+
+
+def test_the_number_of_threads_changes_nothing(digits):
+    one, two = (start(digits, n_jobs, epochs=1).run()[0].dictionaries[0] for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_without_epochs_the_branches_stay_as_they_are(digits):
+    training = start(digits, 1, epochs=0)
+    before = training._branches[0].dictionaries[0]
+    np.testing.assert_array_equal(training.run()[0].dictionaries[0], before)
+
+
+def test_where_it_helps_the_classifier_is_better_and_travels(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(8),))
+    (images, y), new = (part[:400] for part in digits), slice(400, 900)
+    frozen = make_model(pyramid=(1,)).fit(images, y)
+    model = make_model(pyramid=(1,), joint=True).fit(images, y)
+    assert model.card_["joint"].startswith("joint training, 8 epochs")
+    assert model.score(digits[0][new], digits[1][new]) > frozen.score(digits[0][new], digits[1][new])
+    model.save(tmp_path / "m.ddlcn")
+    loaded = load_model(tmp_path / "m.ddlcn")
+    np.testing.assert_array_equal(loaded.predict(digits[0][new]), model.predict(digits[0][new]))
+    assert len(loaded.explain(digits[0][new][0]).ranking) == 10
+    assert loaded.joint
+
+
+def test_with_too_few_images_the_dictionaries_stay_frozen(digits):
+    first = [int(np.flatnonzero(digits[1] == c)[k]) for c in range(3) for k in range(2)]
+    images, y = digits[0][first], digits[1][first]
+    model = make_model(joint=True).fit(images, y)
+    assert "fewer than three images" in model.card_["joint"]
+    np.testing.assert_array_equal(model.dictionaries_[0], make_model().fit(images, y).dictionaries_[0])
+
+
+def test_the_paper_s_svm_is_refused_before_any_image_is_read():
+    with pytest.raises(ValueError, match="liblinear"):
+        make_model(joint=True, svm="libsvm").fit(["absent.png"], [0])
