@@ -121,6 +121,7 @@ def make_classifier(settings: Settings, seed: int, n_jobs: int | None = None) ->
         pyramid=settings.pyramid,
         pool_power=settings.pool_power,
         C=settings.C,
+        joint=settings.joint,
         n_jobs=n_jobs,
         random_state=seed,
     )
