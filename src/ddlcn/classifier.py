@@ -156,7 +156,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             svm, vary = (trained.svm, self._svm_config(labels)), float(copies > 0)
             found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show)
             self.branches_, chosen["joint"] = found.branches, found.why
-            trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
+            if found.history:
+                trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
         self.kept_: KeptFeatures | None = None
         if self.keep_features and trained.features is not None:
             self.kept_ = KeptFeatures(trained.features, self.classes_[rows])

@@ -71,8 +71,7 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
         Threads; None means all cores. The result does not depend on it.
     random_state : int, Generator, RandomState or None
         Seed of the choice of dictionary images and of the learning. Same seed, same machine: same features.
-    verbose : int, default 0
-        1 shows progress.
+    verbose : int, default 0; 1 shows progress
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ from ddlcn import DDLCNClassifier, DenseSIFT, encode, load_model
 from ddlcn.descriptors import keep_descriptors
 from ddlcn.joint import HingeLoss, JointConfig, JointTraining
 from ddlcn.joint import choose as choosing
+from ddlcn.persistence.model_file import describe_model
 from ddlcn.svm import SVMConfig
 
 SIFT = DenseSIFT(min_side=32, patch_size=12, step=4)
@@ -71,6 +72,7 @@ def test_where_it_helps_the_classifier_is_better_and_travels(digits, tmp_path, m
     np.testing.assert_array_equal(loaded.predict(digits[0][new]), model.predict(digits[0][new]))
     assert len(loaded.explain(digits[0][new][0]).ranking) == 10
     assert loaded.joint
+    assert describe_model(tmp_path / "m.ddlcn")["joint"] == model.card_["joint"]
 
 
 def test_with_too_few_images_the_dictionaries_stay_frozen(digits):

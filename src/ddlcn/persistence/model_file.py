@@ -119,8 +119,7 @@ def describe_model(path: str | os.PathLike[str]) -> dict[str, str]:
         described["accuracy"] = (
             f"{100 * card['accuracy']:.1f} % ({low:.1f} to {high:.1f}) of {card['tested']} images, {card['how']}"
         )
-    if "chosen" in card:
-        described["chosen"] = card["chosen"]
+    described |= {name: card[name] for name in ("chosen", "joint") if name in card}
     for backbone in filter(None, header["backbones"]):
         described["backbone"] = f"{backbone['name']}, sha256 {backbone['sha256']}"
     told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "verbose")}
