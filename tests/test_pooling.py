@@ -55,7 +55,7 @@ def test_pooling_equals_the_definition(pyramid, power):
     ]
     cells = np.concatenate([assign_cells(p, s, pyramid) for p, s in zip(xy, shapes, strict=True)])
     starts = np.cumsum([0, *sizes])
-    features = pool(make_block(np.concatenate(codes)), cells, starts, pyramid, plus, minus, power)
+    features = pool(make_block(np.concatenate(codes)), cells, starts, pyramid, plus, minus, power).features
     expected = [pool_slowly(*item, pyramid, plus, minus, power) for item in zip(codes, xy, shapes, strict=True)]
     np.testing.assert_allclose(features.toarray(), expected, atol=1e-6)
     assert features.has_sorted_indices or sparse.csr_array(features).has_canonical_format
@@ -64,14 +64,16 @@ def test_pooling_equals_the_definition(pyramid, power):
 def test_an_atom_that_all_descriptors_of_a_cell_use_may_pool_to_a_negative_number():
     codes = make_block(np.array([[-0.5, 1.5], [-0.2, 1.2]]))
     cells = np.zeros((2, 1), np.int32)
-    features = pool(codes, cells, np.array([0, 2]), (1,), np.ones(2), np.zeros(2)).toarray()[0]
+    features = pool(codes, cells, np.array([0, 2]), (1,), np.ones(2), np.zeros(2)).features.toarray()[0]
     expected = np.array([-0.2, 1.5, 0, 0])
     np.testing.assert_allclose(features, expected / np.linalg.norm(expected), rtol=1e-6)
 
 
 def test_a_descriptor_that_does_not_use_an_atom_counts_as_zero():
     codes = make_block(np.array([[-0.5, 1.5], [0.0, 1.0]]))
-    features = pool(codes, np.zeros((2, 1), np.int32), np.array([0, 2]), (1,), np.ones(2), np.ones(2)).toarray()[0]
+    features = pool(
+        codes, np.zeros((2, 1), np.int32), np.array([0, 2]), (1,), np.ones(2), np.ones(2)
+    ).features.toarray()[0]
     expected = np.array([0, 1.5, 0.5, -1.0])  # max z, then max -z
     np.testing.assert_allclose(features, expected / np.linalg.norm(expected), rtol=1e-6)
 
@@ -104,9 +106,9 @@ def test_powers_of_pooled_features_are_those_of_pooling_with_a_power():
     codes = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.5)
     cells = assign_cells(rng.integers(0, 30, (20, 2)).astype(float), (30, 30), (1, 2))
     starts, ones = np.array([0, 12, 20]), np.ones(6)
-    plain = pool(make_block(codes), cells, starts, (1, 2), ones, None)
+    plain = pool(make_block(codes), cells, starts, (1, 2), ones, None).features
     for power in (0.3, 0.5, 1.0, 2.0):
-        expected = pool(make_block(codes), cells, starts, (1, 2), ones, None, power).toarray()
+        expected = pool(make_block(codes), cells, starts, (1, 2), ones, None, power).features.toarray()
         np.testing.assert_allclose(raise_to_power(plain, power).toarray(), expected, atol=1e-6)
 
 
@@ -115,6 +117,6 @@ def test_without_a_second_half_the_first_stays_the_same():
     codes = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.5)
     cells = assign_cells(rng.integers(0, 30, (20, 2)).astype(float), (30, 30), (1, 2))
     starts, ones = np.array([0, 12, 20]), np.ones(6)
-    both = pool(make_block(codes), cells, starts, (1, 2), ones, np.zeros(6)).toarray()
-    one = pool(make_block(codes), cells, starts, (1, 2), ones, None).toarray()
+    both = pool(make_block(codes), cells, starts, (1, 2), ones, np.zeros(6)).features.toarray()
+    one = pool(make_block(codes), cells, starts, (1, 2), ones, None).features.toarray()
     assert np.array_equal(both[:, : both.shape[1] // 2], one)

@@ -67,7 +67,7 @@ class Pooled(NamedTuple):
     winners: NDArray[np.int64]  # (nonzeros,): the code behind each nonzero, an index into the flattened values
 
 
-def pool_with_winners(
+def pool(
     codes: CodeBlock,
     cells: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -111,11 +111,6 @@ def pool_with_winners(
     return Pooled(make_csr(values[:n], columns[:n], ends, (n_images, n_columns)), winners[:n])
 
 
-def pool(*args: Any) -> Any:
-    """The features alone: csr_array (images, columns). Parameters are those of `pool_with_winners`."""
-    return pool_with_winners(*args).features
-
-
 def attribute(
     codes: CodeBlock,
     cells: NDArray[np.int32],
@@ -126,14 +121,14 @@ def attribute(
 ) -> Any:
     """Split the feature of one image among its descriptors: a pooled value belongs to the one that it comes from.
 
-    Parameters are those of `pool_with_winners`, of one image with n descriptors.
+    Parameters are those of `pool`, of one image with n descriptors.
 
     Returns
     -------
     parts : csr_array (n, columns), float32
         One nonzero for every nonzero of the feature; the sum of the rows is the feature.
     """
-    pooled = pool_with_winners(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power)
+    pooled = pool(codes, cells, np.array([0, len(cells)]), pyramid, plus, minus, power)
     feature, owner = pooled.features, pooled.winners // codes.values.shape[1]
     return sparse.csr_array((feature.data, (owner, feature.indices)), shape=(len(cells), feature.shape[1]))
 

@@ -40,7 +40,7 @@ _MICRO = {
 }  # fmt: skip
 # Photographs: chosen on training images of Caltech 101, learned from 1 to 20 of each class, tested on 10 others of each
 # (docs/few_images.md). Atoms class by class know too little where a class has few images. Two views of a picture with
-# 512 atoms each take the time of one with 1,024, and recognise more.
+# 512 atoms each recognise more than one with 1,024.
 _PHOTO = {"n_layers": 1, "shared_atoms": 512, "n_neighbors": 5, "beta": 0.05, "first_order": 128, "C": 10.0}
 # Faces and the like, every part at its place: small patches without their light, and a fine grid in place of a pyramid.
 # Chosen on folds of the training faces of Extended Yale B and AR (docs/few_images.md).

@@ -34,7 +34,9 @@ def collapsed_gram(codes, xy, deep, power=1.0, without_n=False):
     cells = np.concatenate([assign_cells(p, (30, 30), PYRAMID) for p in xy])
     starts = np.cumsum([0] + [len(c) for c in codes])
     minus = np.zeros_like(N) if without_n else np.sqrt(N)
-    features = pool(make_block(np.concatenate(codes)), cells, starts, PYRAMID, np.sqrt(P), minus, power).toarray()
+    features = pool(
+        make_block(np.concatenate(codes)), cells, starts, PYRAMID, np.sqrt(P), minus, power
+    ).features.toarray()
     return features.astype(np.float64) @ features.T
 
 

@@ -81,7 +81,7 @@ class CodedBlock:
 
     def pool(self, batch: Batch) -> Any:
         codes = self.encode(batch.X)
-        return pool(codes, batch.cells, batch.starts, self.pyramid, self.plus, self.minus, self.pool_power)
+        return pool(codes, batch.cells, batch.starts, self.pyramid, self.plus, self.minus, self.pool_power).features
 
     def attribute(self, batch: Batch, descriptors: Any, item: NamedImage) -> Any:
         codes = self.encode(batch.X)

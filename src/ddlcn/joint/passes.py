@@ -17,7 +17,7 @@ from scipy import sparse
 from ddlcn.blocks import Batch, Branch, CodedBlock, FirstOrderBlock
 from ddlcn.coding.locality import CodeBlock, TracedCodes, trace
 from ddlcn.engines import get_engine
-from ddlcn.pooling import count_cells, pool_with_winners
+from ddlcn.pooling import count_cells, pool
 
 Array = NDArray[Any]
 
@@ -92,7 +92,7 @@ class CodedPass:
         self._traced = trace(block.coder, batch.X)
         codes = self._traced.codes
         weights = (block.plus, block.minus)
-        pooled = pool_with_winners(codes, batch.cells, batch.starts, block.pyramid, *weights, block.pool_power)
+        pooled = pool(codes, batch.cells, batch.starts, block.pyramid, *weights, block.pool_power)
         n_atoms = len(block.plus)
         half, place = np.divmod(pooled.features.indices, count_cells(block.pyramid) * n_atoms)
         self._is_minus, self._atoms, self._winners = half == 1, place % n_atoms, pooled.winners

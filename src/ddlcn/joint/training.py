@@ -121,7 +121,7 @@ class JointTraining:
         """All epochs that are left; returns the branches with their new atoms. `tell` hears of every epoch."""
         while len(self.history) < self._config.epochs:
             begin, number = time.perf_counter(), len(self.history)
-            rng = np.random.default_rng((*np.atleast_1d(self._seed.generate_state(2)).tolist(), number))
+            rng = np.random.default_rng([*self._seed.generate_state(2).tolist(), number])
             order = rng.permutation(len(self._items))
             measured = [
                 self._step(order[start : start + IMAGES_PER_STEP], rng)
