@@ -17,7 +17,7 @@ from PIL import Image
 from benchmarks.rivals import cv2
 from benchmarks.timing import NOT_INSTALLED, Bar, Row, time_in_turns
 from ddlcn import DenseSIFT
-from ddlcn.descriptors.dense_sift import place_grid
+from ddlcn.descriptors.dense import place_grid
 
 PATCH, STEP = 16, 6
 WIDTH, HEIGHT = 300, 200

@@ -15,6 +15,8 @@ def test_the_paper_is_the_constructor():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_recognises_and_travels(name, stripes, tmp_path):
     images, labels = stripes
+    if name == "turned":  # across and along are the same to it
+        labels = np.where(labels == "aslant", "aslant", "straight")
     model = DDLCNClassifier.preset(name, random_state=0).fit(images[:30], labels[:30])
     assert model.score(images[30:], labels[30:]) > 0.9
     model.save(tmp_path / "m.ddlcn")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ddlcn.classifier import DDLCNClassifier, load_model
     from ddlcn.coding import encode, reconstruct
     from ddlcn.datasets import load_folder
-    from ddlcn.descriptors import ConvMap, DenseSIFT, Descriptors
+    from ddlcn.descriptors import ConvMap, DenseColour, DenseSIFT, Descriptors
     from ddlcn.dictionaries import learn_dictionary
     from ddlcn.encoder import DDLCNEncoder
 
@@ -24,6 +24,7 @@ _HOME = {
     "DDLCNClassifier": "ddlcn.classifier",
     "DDLCNEncoder": "ddlcn.encoder",
     "ConvMap": "ddlcn.descriptors",
+    "DenseColour": "ddlcn.descriptors",
     "DenseSIFT": "ddlcn.descriptors",
     "Descriptors": "ddlcn.descriptors",
     "encode": "ddlcn.coding",
@@ -37,6 +38,7 @@ __all__ = [
     "ConvMap",
     "DDLCNClassifier",
     "DDLCNEncoder",
+    "DenseColour",
     "DenseSIFT",
     "Descriptors",
     "__version__",

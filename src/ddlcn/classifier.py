@@ -19,7 +19,7 @@ from ddlcn.decisions import iter_decisions
 from ddlcn.descriptors import keep_pixels
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.images import name_images
-from ddlcn.images.copies import add_copies
+from ddlcn.images.copies import TURNED, add_copies, count_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
 from ddlcn.joint import train_jointly
@@ -27,7 +27,7 @@ from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
 from ddlcn.svm import Calibrator, FeatureRows, KeptFeatures, SVMConfig, Training, pick_class, train
-from ddlcn.utils.validation import check_choice, check_count
+from ddlcn.utils.validation import check_choice
 
 Array = NDArray[Any]
 
@@ -37,13 +37,12 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
 
     Parameters
     ----------
-    features, dictionary_images, ..., pool_power, n_jobs, random_state, verbose
-        As of `DDLCNEncoder`. The defaults are the paper's; `DDLCNClassifier.preset` has measured ones.
+    features, ..., pool_power, n_jobs, random_state, verbose : as of `DDLCNEncoder`; the defaults are the paper's
     recipes : tuple of str, default ()
         Presets among which `fit` chooses, on folds of the training images; the chosen one's parameters then count in
         place of all above and of `copies` and `C`. What `preset("auto")` sets.
-    copies : int, default 0
-        Virtual copies of every training image, slightly turned and bent, that the SVM also learns from.
+    copies : int or "turned", default 0
+        Virtual copies of every training image, that the SVM also learns from: slightly bent, or in all eight turns.
     C : float, default 1.0
         Weight of the training errors in the SVM.
     svm : "liblinear" or "libsvm", default "liblinear"
@@ -64,11 +63,9 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     classes_ : ndarray (n_classes,)
     recipe_, parameters_ : dict; of the recipe that was chosen, and all that are in force
     coef_, intercept_ : ndarrays; one row per class, one for two classes, one per pair of classes for svm="libsvm"
-    patches_ : TrainingPatches or None; kept_ : KeptFeatures or None
+    linear_svm_ : LinearSVM; calibrator_ : Calibrator; patches_ : TrainingPatches or None; kept_ : KeptFeatures or None
     card_ : dict; what is known about the training, for `ddlcn info`
-    linear_svm_ : LinearSVM; calibrator_ : Calibrator
-    branches_, branch_weights_, dictionaries_, first_order_, atom_labels_
-        As of `DDLCNEncoder`.
+    branches_, branch_weights_, dictionaries_, first_order_, atom_labels_ : as of `DDLCNEncoder`
 
     Examples
     --------
@@ -98,7 +95,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         pyramid: tuple[int, ...] = (1, 2, 4),
         pool_power: float = 1.0,
         recipes: tuple[str, ...] = (),
-        copies: int = 0,
+        copies: int | str = 0,
         C: float = 1.0,
         svm: str = "liblinear",
         class_weight: Any = None,
@@ -130,7 +127,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     def configure(self, C: float | None = None) -> EncoderConfig:
         """Check every parameter, before any image is read."""
         check_choice("svm", self.svm, ("liblinear", "libsvm"))
-        check_count("copies", self.copies, 0)
+        count_copies(self.copies)
         config = super().configure(self.C if C is None else C)
         if self.keep_patches:
             check_patches(config.branches)
@@ -145,15 +142,16 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             choice = choose_recipe(self.recipes, self.parameters_, training, seeds, self.n_jobs)
             config, chosen = choice.recipe.config, {"chosen": choice.why}
             self.recipe_ = {**choice.recipe.parameters, "recipes": ()}
-        if copies := self.parameters_["copies"]:
-            keep_pixels(training.items)  # their copies are made from the same pixels
+        copies = self.parameters_["copies"]
+        if copies or len(config.branches) > 1:
+            keep_pixels(training.items)  # pictures are read more than once
         super().learn(config, training, seeds)
         items, labels, self.classes_ = training.items, training.labels, training.classes
         show, encoding = self.verbose > 0, Encoding(self.branches_, self.branch_weights_)
-        seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + copies)
+        seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + count_copies(copies))
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         if self.joint:
-            svm, vary = (trained.svm, self._svm_config(labels)), float(copies > 0)
+            svm, vary = (trained.svm, self._svm_config(labels)), float(copies not in (0, TURNED))
             found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show)
             self.branches_, chosen["joint"] = found.branches, found.why
             if found.history:
@@ -172,7 +170,9 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         config = self._svm_config(labels)
         trained = train(rows, labels, config, self.n_jobs)
         self.linear_svm_ = trained.svm
-        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, 1 + self.parameters_["copies"])
+        self.calibrator_ = Calibrator.prepare(
+            trained, labels, config, seed, 1 + count_copies(self.parameters_["copies"])
+        )
         return trained
 
     def _svm_config(self, labels: NDArray[np.intp]) -> SVMConfig:

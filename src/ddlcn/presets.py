@@ -3,14 +3,17 @@
 paper       the published settings, those of the constructor
 fast        a micro-dictionary of about 100 atoms and one residual layer
 accurate    three patch sizes, and first order beside the residual layer; several times slower
-photo       photographs by their grey values alone, as they are and with even contrast, side by side: five patch sizes,
-            dictionaries that all classes share, and first order
+photo       photographs: their grey values, as they are and with even contrast, and a little colour, side by side;
+            up to five patch sizes, dictionaries that all classes share, and first order
+colour      the same, for pictures that differ by colour: it counts a third
+turned      the same, for pictures without a right way up, from above or through a microscope: colour counts a fifth,
+            and the SVM learns from every training image in all its turns
 aligned     faces and the like, where every part is at its place in every picture: small patches without their light, a
             dictionary that all classes share, a fine grid
 drawn       digits, letters, drawings: ink centred and scaled, four patch sizes, a shared dictionary, virtual copies of
             the training images
 backbone    photographs of things: the map of a pretrained backbone; needs `pip install 'ddlcn[cnn]'`
-auto        photo, aligned, drawn or backbone: what suits the training images
+auto        photo, colour, turned, aligned, drawn or backbone: what suits the training images
 """
 
 from __future__ import annotations
@@ -19,15 +22,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ddlcn.configuration import BRANCH_PARAMETERS, override_branches, split_features
-from ddlcn.descriptors import ConvMap, DenseSIFT
+from ddlcn.descriptors import ConvMap, DenseColour, DenseSIFT
 from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.utils.validation import check_choice, check_count
 
-NAMES = ("auto", "paper", "fast", "accurate", "photo", "aligned", "drawn", "backbone")
+NAMES = ("auto", "paper", "fast", "accurate", "photo", "colour", "turned", "aligned", "drawn", "backbone")
 # What "auto" chooses among; the last where its packages are installed.
-RECIPES = ("photo", "aligned", "drawn", "backbone")
-# How recipes are tried on folds: smaller, so that trying them takes a fraction of the final fit.
-TRIALS: dict[str, dict[str, Any]] = {"photo": {"shared_atoms": 128, "first_order": 32}, "drawn": {"copies": 10}}
+RECIPES = ("photo", "colour", "turned", "aligned", "drawn", "backbone")
 # The classifier's parameters that a preset may set.
 PARAMETERS = (*BRANCH_PARAMETERS, "features", "copies", "C")
 
@@ -40,8 +41,9 @@ _MICRO = {
 }  # fmt: skip
 # Photographs: chosen on training images of Caltech 101, learned from 1 to 20 of each class, tested on 10 others of each
 # (docs/few_images.md). Atoms class by class know too little where a class has few images. Two views of a picture with
-# 512 atoms each recognise more than one with 1,024.
+# 512 atoms each recognise more than one with 1,024. How much colour counts beside them, by preset.
 _PHOTO = {"n_layers": 1, "shared_atoms": 512, "n_neighbors": 5, "beta": 0.05, "first_order": 128, "C": 10.0}
+_COLOUR = {"photo": 0.1, "colour": 1 / 3, "turned": 0.2}
 # Faces and the like, every part at its place: small patches without their light, and a fine grid in place of a pyramid.
 # Chosen on folds of the training faces of Extended Yale B and AR (docs/few_images.md).
 _ALIGNED = {
@@ -54,6 +56,28 @@ _DRAWN = {
 # On a backbone's map, chosen on folds of Caltech 101's training images (docs/pretrained.md): more atoms, neighbours 5
 # to 30, beta 0.01 to 0.2 and C 3 to 100 lie within half a point.
 _ON_MAPS = {"n_layers": 1, "atoms_per_class": 10, "n_neighbors": 15, "beta": 0.05, "C": 10.0}
+
+
+def _make_views(colour: float, step: int = 6) -> list[Any]:
+    """Grey values as they are and with even contrast, and colour, which counts so much, side by side."""
+    # At 200 pixels, patches of up to 64 see whole parts of things.
+    sides: dict[str, Any] = {"max_side": 200, "min_side": 96}
+    views: list[Any] = [
+        (DenseSIFT(patch_size=(16, 24, 32, 48, 64), step=step, contrast=contrast, **sides), (1 - colour) / 2)
+        for contrast in ("none", "local")
+    ]
+    views.append((DenseColour(patch_size=(16, 32, 64), step=8, **sides), colour))
+    return [(view, {"weight": weight}) for view, weight in views]
+
+
+# How recipes are tried on folds: smaller, so that trying them takes a fraction of the final fit.
+TRIALS: dict[str, dict[str, Any]] = {
+    **{
+        name: {"features": _make_views(colour, step=9), "shared_atoms": 128, "first_order": 32}
+        for name, colour in _COLOUR.items()
+    },
+    "drawn": {"copies": 10},
+}
 
 
 def get_preset(
@@ -153,13 +177,8 @@ def _get_parameters(name: str) -> dict[str, Any]:
     if name == "drawn":
         sift = DenseSIFT(patch_size=(14, 20, 28, 40), step=4, max_side=112, min_side=80, centre_ink=True)
         return {**_DRAWN, "features": sift}
-    if name == "photo":
-        # At 200 pixels, patches of up to 64 see whole parts of things.
-        views = [
-            DenseSIFT(patch_size=(16, 24, 32, 48, 64), step=6, max_side=200, min_side=96, contrast=contrast)
-            for contrast in ("none", "local")
-        ]
-        return {**_PHOTO, "features": [(view, {"weight": 0.5}) for view in views]}
+    if name in _COLOUR:
+        return {**_PHOTO, "features": _make_views(_COLOUR[name]), **({"copies": "turned"} if name == "turned" else {})}
     if name == "aligned":
         return {**_ALIGNED, "features": DenseSIFT(patch_size=8, step=2, max_side=112, min_side=80, contrast="local")}
     if name == "fast":

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from ddlcn.descriptors import DenseSIFT, Descriptors
-from ddlcn.descriptors.dense_sift import place_grid
+from ddlcn.descriptors.dense import place_grid
 from ddlcn.images import ImageReadError
 
 RNG = np.random.default_rng(0)

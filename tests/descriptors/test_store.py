@@ -14,7 +14,7 @@ from ddlcn import DDLCNClassifier, DenseSIFT
 from ddlcn.descriptors.store import DescriptorStore, Extracted, describe, extract, keep_descriptors, keep_pixels
 from ddlcn.images import NamedImage, decoding, read_image
 from ddlcn.images.decoding import Pixels
-from ddlcn.images.variation import VirtualCopy
+from ddlcn.images.variation import BentCopy
 from ddlcn.workflows.train import Training
 
 
@@ -129,7 +129,7 @@ def test_kept_pixels_change_nothing(tmp_path):
         np.testing.assert_array_equal(
             read_image(item.image, max_side=side), read_image(tmp_path / "turned.jpg", max_side=side)
         )
-    copies = [VirtualCopy(image, np.random.SeedSequence(1)) for image in (item.image, tmp_path / "turned.jpg")]
+    copies = [BentCopy(image, np.random.SeedSequence(1)) for image in (item.image, tmp_path / "turned.jpg")]
     np.testing.assert_array_equal(*(read_image(copy, max_side=100) for copy in copies))
 
 

@@ -11,7 +11,7 @@ from ddlcn import DDLCNClassifier, DenseSIFT, load_model
 from ddlcn.images import ImageReadError, name_images, read_image, variation
 from ddlcn.images.colour import read_picture
 from ddlcn.images.copies import add_copies
-from ddlcn.images.variation import VirtualCopy, vary
+from ddlcn.images.variation import BentCopy, vary
 from ddlcn.workflows.update import expand, update
 
 SEED = np.random.SeedSequence(0)
@@ -50,7 +50,7 @@ def test_a_shift_alone_moves_the_picture(monkeypatch):
 
 
 def test_copies_are_small_changes_and_differ(monkeypatch):
-    copies = [VirtualCopy(smooth(), seed).vary(smooth()) for seed in SEED.spawn(20)]
+    copies = [BentCopy(smooth(), seed).vary(smooth()) for seed in SEED.spawn(20)]
     distances = [np.abs(copy - smooth()).mean() for copy in copies]
     spread = smooth().std()
     assert max(distances) < spread  # still that picture
@@ -62,12 +62,12 @@ def test_a_copy_is_the_same_each_time_and_of_any_kind_of_image(tmp_path):
     array = np.round(255 * smooth()).astype(np.uint8)
     Image.fromarray(array).save(tmp_path / "a.png")
     seed = np.random.SeedSequence(5)
-    grey = read_image(VirtualCopy(array, seed))
-    np.testing.assert_array_equal(grey, read_image(VirtualCopy(array, seed)))
-    np.testing.assert_array_equal(grey, read_image(VirtualCopy(tmp_path / "a.png", seed)))
-    assert read_picture(VirtualCopy(tmp_path / "a.png", seed)).shape == (40, 30, 3)
+    grey = read_image(BentCopy(array, seed))
+    np.testing.assert_array_equal(grey, read_image(BentCopy(array, seed)))
+    np.testing.assert_array_equal(grey, read_image(BentCopy(tmp_path / "a.png", seed)))
+    assert read_picture(BentCopy(tmp_path / "a.png", seed)).shape == (40, 30, 3)
     with pytest.raises(ImageReadError, match=r"missing\.png"):
-        read_image(VirtualCopy(tmp_path / "missing.png", seed))
+        read_image(BentCopy(tmp_path / "missing.png", seed))
 
 
 def test_every_image_is_followed_by_its_copies():

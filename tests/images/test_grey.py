@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 from ddlcn.images import ImageReadError, name_images, read_image, read_images
-from ddlcn.images.grey import fit_size
+from ddlcn.images.sizing import fit_size
 
 RNG = np.random.default_rng(0)
 RGB = RNG.integers(0, 256, (30, 40, 3), dtype=np.uint8)

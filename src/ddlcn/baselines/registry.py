@@ -33,13 +33,15 @@ _ALL = (
         "DDLCN",
         "descriptors",
         "DDLCN, the recipe chosen on training images, no pretrained network",
-        {"preset": "auto", "recipes": ("photo", "aligned", "drawn")},
+        {"preset": "auto", "recipes": ("photo", "colour", "turned", "aligned", "drawn")},
     ),
     Method("ddlcn fast", "DDLCN", "descriptors", "DDLCN, one scale of patches", {"preset": "fast"}),
     Method(
         "ddlcn accurate", "DDLCN", "descriptors", "DDLCN, three scales and first-order features", {"preset": "accurate"}
     ),
     Method("ddlcn photo", "DDLCN", "descriptors", "DDLCN for photographs", {"preset": "photo"}),
+    Method("ddlcn colour", "DDLCN", "descriptors", "DDLCN where colour tells much", {"preset": "colour"}),
+    Method("ddlcn turned", "DDLCN", "descriptors", "DDLCN for pictures without a right way up", {"preset": "turned"}),
     Method("ddlcn aligned", "DDLCN", "descriptors", "DDLCN for faces and the like", {"preset": "aligned"}),
     Method("ddlcn drawn", "DDLCN", "descriptors", "DDLCN for digits and drawings", {"preset": "drawn"}),
     Method("ddlcn paper", "DDLCN", "descriptors", "DDLCN with the paper's settings", {"preset": "paper"}),

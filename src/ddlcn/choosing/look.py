@@ -1,4 +1,4 @@
-"""What can be seen of pictures without any label: are they drawn, are they aligned?
+"""What can be seen of pictures without any label: are they drawn, are they aligned, have they colour?
 
 For where a class has a single picture, so that nothing can be held out. In: images. Out: one word. Thresholds lie
 between training images whose kind is known (docs/few_images.md).
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ddlcn.descriptors import DenseSIFT, Descriptors
 from ddlcn.descriptors.store import Extracted, extract
 from ddlcn.images import GreyImage, NamedImage, read_image
+from ddlcn.images.colour import read_colour_values
 from ddlcn.images.ink import find_background, take_edge
 from ddlcn.pooling import assign_cells
 from ddlcn.utils.threads import map_threads
@@ -34,6 +35,8 @@ ALIKE, SHAPE = 0.9, 0.05
 # Pictures are aligned if the same place looks more alike in two of them than any two places, by this share of what is
 # left: Extended Yale B 0.19, AR 0.27, Caltech 101 0.03. Places are the cells of a grid.
 ALIGNED, GRID = 0.1, 8
+# Pictures have colour if the median of their mean differences between red, green and blue is at least this.
+COLOURED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +51,14 @@ class Looks:
         Mean descriptors of the cells of a grid, of unit norm or zero.
     proportion : float
         Width / height.
+    colour : float
+        Mean difference between the strongest and the weakest of red, green and blue.
     """
 
     ink: Array
     cells: Array
     proportion: float
+    colour: float
 
 
 class _LooksAt:
@@ -63,7 +69,9 @@ class _LooksAt:
     def extract(self, image: Any, name: str) -> Extracted:
         grey = read_image(image, max_side=SIDE, name=name)
         cells = _average(self.sift.describe(grey, name)).astype(np.float32)
-        return Extracted(Looks(_measure_ink(grey), cells, grey.shape[1] / grey.shape[0]))
+        colours = read_colour_values(image, max_side=SIDE, name=name)
+        colour = float(np.ptp(colours, axis=2).mean())
+        return Extracted(Looks(_measure_ink(grey), cells, grey.shape[1] / grey.shape[0], colour))
 
     def cache_key(self) -> str:
         return "looks"
@@ -71,14 +79,22 @@ class _LooksAt:
 
 def see_kind(items: Sequence[NamedImage], n_jobs: int | None) -> str:
     """ "drawn", "aligned" or "photo"."""
-    chosen = [items[i] for i in np.unique(np.linspace(0, len(items) - 1, MAX_LOOKED_AT).astype(int)).tolist()]
-    looks = look_at(chosen, n_jobs)
+    looks = look_at(_choose_some(items), n_jobs)
     if (np.median([each.ink for each in looks], axis=0) >= (BACKGROUND, EDGE, INK)).all():
         return "drawn"
     proportions = np.array([each.proportion for each in looks])
     alike = np.abs(proportions / np.median(proportions) - 1.0) <= SHAPE
     is_aligned = alike.mean() >= ALIKE and measure_alignment(looks) >= ALIGNED
     return "aligned" if is_aligned else "photo"
+
+
+def see_colour(items: Sequence[NamedImage], n_jobs: int | None) -> bool:
+    """Whether the pictures have any colour."""
+    return bool(np.median([each.colour for each in look_at(_choose_some(items), n_jobs)]) >= COLOURED)
+
+
+def _choose_some(items: Sequence[NamedImage]) -> list[NamedImage]:
+    return [items[i] for i in np.unique(np.linspace(0, len(items) - 1, MAX_LOOKED_AT).astype(int)).tolist()]
 
 
 def look_at(items: Sequence[NamedImage], n_jobs: int | None) -> list[Looks]:

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from ddlcn.blocks import Encoding
-from ddlcn.choosing.branch_weights import weigh_evenly
-from ddlcn.choosing.look import see_kind
+from ddlcn.choosing.look import see_colour, see_kind
+from ddlcn.choosing.trial import Trial
 from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
 from ddlcn.descriptors import keep_pixels
-from ddlcn.images.copies import add_copies
-from ddlcn.learning import Seeds, TrainingImages, learn_branch
+from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.presets import PARAMETERS, TRIALS, get_preset
-from ddlcn.svm import KeptFeatures, SVMConfig, pick_class, train
 from ddlcn.utils.sampling import draw_per_class
 
 # Images that recipes are tried on, at most (but two of every class), and folds: enough to see which recipe is ahead, at
 # a fraction of the time of the final fit.
 MAX_IMAGES, N_FOLDS = 300, 2
+# Folds for variants of one recipe, which share dictionaries: cheap, and each learns from most of the images.
+MOST_FOLDS = 5
 # Another recipe than that for the looks of the images must be ahead so far that chance has less than this probability.
 CHANCE = 0.05
 # Images that another recipe must recognise beyond the likely one, at least, for that: 1 / 2^5 is less, 1 / 2^4 is more.
@@ -39,6 +37,8 @@ FEWEST_TO_GAIN = 5
 BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "photo")}
 # Recipes that are only for pictures that look so: without ink on a background there is none to centre.
 ONLY_FOR = {"drawn": "drawn"}
+# Of a recipe that was chosen: the same with other weights and copies, which nobody can see in the pictures.
+VARIANTS = {"photo": ("colour", "turned")}
 # Of each kind, for people.
 LOOKS = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}
 
@@ -117,35 +117,92 @@ def choose_recipe(
     rng = np.random.default_rng(copy.deepcopy(seeds.folds))
     chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-    splits = [(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen])]
-    y_true = labels[np.concatenate([test for _, test in splits])]
-    right: dict[str, NDArray[np.bool_]] = {}
-    others = [name for name in recipes if name != likely and ONLY_FOR.get(name, kind) == kind]
-    for name in (likely, *others):
-        trial, seen = make_recipe(name, defaults, trial=True), np.empty(0, bool)
-        for split in splits:
-            y_pred = _predict(trial, training, *split, copy.deepcopy(seeds), n_jobs)
-            seen = np.concatenate([seen, y_pred == labels[split[1]]])
-            if name != likely and seen.sum() <= right[likely][: len(seen)].sum():
-                break  # it will hardly be far ahead in the end: half the time is saved
-        right[name] = seen
-        if name == likely and (~seen).sum() < FEWEST_TO_GAIN:
-            break  # no other can be surely better
-    accuracies = {name: _average_over_classes(y_true[: len(seen)], seen) for name, seen in right.items()}
-    better = [name for name in right if is_surely_better(right[name], right[likely])]
-    best = max(better, key=lambda name: accuracies[name], default=likely)
-    listed = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
-    if better:
+    splits = folds.split(chosen, labels[chosen])
+    contest = _Contest(defaults, [Trial(training, chosen[a], chosen[b], seeds, n_jobs) for a, b in splits])
+    variants = {each for several in VARIANTS.values() for each in several}
+    others = [name for name in recipes if name not in (likely, *variants) and ONLY_FOR.get(name, kind) == kind]
+    best, accuracies = contest.find_better(likely, others)
+    listed = _list(accuracies)
+    if best != likely:
         reason = "ahead"
-    elif len(right) > 1:
+    elif len(accuracies) > 1:
         reason += ", and no other was clearly ahead"
     elif others:
         reason += ", and it made too few mistakes for another to be clearly ahead"
+    finer = [name for name in VARIANTS.get(best, ()) if name in recipes]
+    if "colour" in finer and not see_colour(training.items, n_jobs):
+        finer.remove("colour")
+    if finer and not contest.is_good_enough(best):
+        family = (best, *finer)
+        best, refined = contest.refine(family, Trial(training, chosen, chosen[:0], seeds, n_jobs))
+        reason = reason if best == family[0] else f"ahead of {family[0]}"
+        accuracies |= refined
+        listed += f"; then, on folds that share dictionaries, {_list(refined)}"
     why = f"{best}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
     return Choice(recipes[best], accuracies, why)
 
 
-def _average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) -> float:
+def _list(accuracies: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
+
+
+class _Contest:
+    """Recipes, in their smaller form, on the same splits of training images.
+
+    Parameters
+    ----------
+    defaults : mapping
+        As of `choose_recipe`.
+    trials : list of Trials
+    """
+
+    def __init__(self, defaults: Mapping[str, Any], trials: list[Trial]) -> None:
+        self._defaults, self._trials = defaults, trials
+        self._right: dict[str, NDArray[np.bool_]] = {}
+
+    def find_better(self, likely: str, others: Sequence[str]) -> tuple[str, dict[str, float]]:
+        """Another recipe that recognises surely more images than the likely one, or that; and all accuracies."""
+        self._try(likely)
+        for name in () if self.is_good_enough(likely) else others:
+            self._try(name, rival=likely)
+        y_true = np.concatenate([trial.y_true for trial in self._trials])
+        accuracies = {name: average_over_classes(y_true[: len(seen)], seen) for name, seen in self._right.items()}
+        better = [name for name, seen in self._right.items() if is_surely_better(seen, self._right[likely])]
+        return max(better, key=lambda name: accuracies[name], default=likely), accuracies
+
+    def is_good_enough(self, name: str) -> bool:
+        """Whether it makes too few mistakes for another to be surely better."""
+        return bool((~self._right[name]).sum() < FEWEST_TO_GAIN)
+
+    def refine(self, family: Sequence[str], trial: Trial) -> tuple[str, dict[str, float]]:
+        """A variant of a recipe (the first of the family) under which the true class surely moves up, or the recipe.
+
+        They share their dictionaries, so those are learned once, and each fold learns from most of the images. All
+        images tell something, not only those that one of the two recognises: the decision values are alike.
+        """
+        labels = trial.labels
+        folds = StratifiedKFold(min(MOST_FOLDS, int(np.bincount(labels).min())), shuffle=True, random_state=0)
+        ranks = {}
+        for name in family:
+            recipe = make_recipe(name, self._defaults, trial=True)
+            ranks[name] = trial.rank_inside(recipe.config, recipe.parameters, folds)
+        accuracies = {name: average_over_classes(labels, own == 0) for name, own in ranks.items()}
+        usual = family[0]
+        better = [name for name, own in ranks.items() if is_ahead(*_compare(own, ranks[usual]))]
+        best = max(better, key=lambda name: accuracies[name], default=usual)
+        return best if accuracies[best] > accuracies[usual] else usual, accuracies
+
+    def _try(self, name: str, rival: str | None = None) -> None:
+        """Recognise the images by a recipe; not to the end where it is no better than its rival at first."""
+        recipe, seen = make_recipe(name, self._defaults, trial=True), np.empty(0, bool)
+        for trial in self._trials:
+            seen = np.concatenate([seen, trial.rank(recipe.config, recipe.parameters) == 0])
+            if rival is not None and seen.sum() <= self._right[rival][: len(seen)].sum():
+                break  # it will hardly be far ahead in the end: half the time is saved
+        self._right[name] = seen
+
+
+def average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) -> float:
     """Mean over classes of the share of images (n,) that were recognised."""
     counts = np.bincount(y_true)
     return float((np.bincount(y_true, right)[counts > 0] / counts[counts > 0]).mean())
@@ -159,26 +216,14 @@ def is_surely_better(right: NDArray[np.bool_], reference: NDArray[np.bool_]) -> 
     """
     if len(right) < len(reference):  # given up
         return False
-    gained, lost = int((right & ~reference).sum()), int((reference & ~right).sum())
-    return gained > lost and binom.sf(gained - 1, gained + lost, 0.5) < CHANCE
+    return is_ahead(*_compare(~right, ~reference))
 
 
-def _predict(
-    recipe: Recipe,
-    training: TrainingImages,
-    inside: NDArray[np.intp],
-    outside: NDArray[np.intp],
-    seeds: Seeds,
-    n_jobs: int | None,
-) -> NDArray[np.intp]:
-    """Class indices of the images `outside`, by the recipe learned from those `inside`."""
-    items, labels, n_classes = training.items, training.labels, len(training.classes)
-    own = TrainingImages([items[i] for i in inside.tolist()], labels[inside], training.classes)
-    fresh = [replace(each, descriptors=clone(each.descriptors, safe=False)) for each in recipe.config.branches]
-    branches = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in fresh]
-    encoding = Encoding(branches, recipe.config.weights or weigh_evenly(len(branches)))
-    n_copies = recipe.parameters["copies"]
-    y = np.repeat(labels[inside], 1 + n_copies)
-    rows = KeptFeatures(encoding.transform(add_copies(own.items, n_copies, seeds.copies), n_jobs), y)
-    svm = train(rows, y, SVMConfig(n_classes, recipe.config.C, "liblinear", np.ones(n_classes)), n_jobs).svm
-    return pick_class(svm.decide(encoding.transform([items[i] for i in outside.tolist()], n_jobs)))
+def is_ahead(gained: int, lost: int) -> bool:
+    """Whether so many wins against so many losses are more than chance: a one-sided sign test."""
+    return gained > lost and bool(binom.sf(gained - 1, gained + lost, 0.5) < CHANCE)
+
+
+def _compare(ranks: NDArray[Any], reference: NDArray[Any]) -> tuple[int, int]:
+    """Of how many images (n,) the true class is nearer to the first place than by the reference, and farther."""
+    return int((ranks < reference).sum()), int((ranks > reference).sum())

@@ -1,7 +1,8 @@
-"""Image -> local descriptors: dense SIFT, maps of pretrained backbones (docs/method.md, "Descriptors")."""
+"""Image -> local descriptors: dense SIFT, dense colour, maps of pretrained backbones (docs/method.md)."""
 
 from ddlcn.descriptors.container import Descriptors
 from ddlcn.descriptors.conv_map import ConvMap
+from ddlcn.descriptors.dense_colour import DenseColour
 from ddlcn.descriptors.dense_sift import DenseSIFT
 from ddlcn.descriptors.resolve import resolve_descriptors
 from ddlcn.descriptors.sampling import describe_by_class, sample_descriptors
@@ -9,6 +10,7 @@ from ddlcn.descriptors.store import describe, describe_ahead, extract, keep_desc
 
 __all__ = [
     "ConvMap",
+    "DenseColour",
     "DenseSIFT",
     "Descriptors",
     "describe",

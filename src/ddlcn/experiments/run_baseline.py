@@ -21,7 +21,7 @@ from ddlcn.baselines.inputs import make_input
 from ddlcn.baselines.registry import find_method, list_arguments, make_method
 from ddlcn.configuration import split_features
 from ddlcn.datasets import Dataset
-from ddlcn.descriptors import DenseSIFT
+from ddlcn.descriptors import DenseColour, DenseSIFT
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.measure import N_TIMED, note_accuracy, now, start_row
 from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
@@ -30,7 +30,7 @@ from ddlcn.experiments.run import make_features
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import read_image
-from ddlcn.images.colour import read_picture
+from ddlcn.images.colour import read_colour_values, read_picture
 from ddlcn.presets import get_preset
 from ddlcn.utils.threads import map_threads
 from ddlcn.utils.time_limit import OverBudget, limit_time
@@ -56,7 +56,7 @@ def run_method(
     data = pick_run(data, seed)
     # "auto" brings its own descriptors, so the pictures themselves must have the size that the table asks for.
     side = settings.max_side if settings.method == "ddlcn auto" else MAX_SIDE
-    images, labels, is_test = _open(data, settings.quick, side)
+    images, labels, is_test = _open(data, settings.quick, side, _sees_colour(settings.method))
     split = draw_split(settings, labels, is_test, seed)
     row = start_row(settings, seed, split, data)
     say("reading images")
@@ -93,6 +93,16 @@ def run_method(
     )  # fmt: skip
 
 
+def _sees_colour(name: str) -> bool:
+    """Whether a method of ours describes colour; all others see grey values."""
+    method = find_method(name)
+    if method.made_by != "DDLCN" or method.works_on != "descriptors":
+        return False
+    preset = method.arguments["preset"]
+    kinds = split_features(get_preset(preset).get("features", "sift"))
+    return preset == "auto" or any(isinstance(kind, DenseColour) for kind, _ in kinds)
+
+
 def _list_options(settings: Settings) -> dict[str, Any]:
     """Arguments of the method: its own; the settings' descriptors and, if not the usual 15, `atoms_per_class`.
 
@@ -115,17 +125,17 @@ def _list_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
-def replace_side(features: DenseSIFT, max_side: int) -> DenseSIFT:
+def replace_side(features: DenseSIFT | DenseColour, max_side: int) -> DenseSIFT | DenseColour:
     """The same descriptors on pictures of at most that size."""
-    changed: DenseSIFT = clone(features).set_params(max_side=min(max_side, features.max_side or max_side))
+    changed: DenseSIFT | DenseColour = clone(features).set_params(max_side=min(max_side, features.max_side or max_side))
     return changed
 
 
 class Decoded:
-    """The images of a data set as grey pictures of 8 bits, each read once: no measured time includes reading files."""
+    """The images of a data set as pictures of 8 bits, grey or as they are: no measured time includes reading files."""
 
-    def __init__(self, named: Sequence[tuple[str, Any]], max_side: int) -> None:
-        self.named, self._max_side = named, max_side
+    def __init__(self, named: Sequence[tuple[str, Any]], max_side: int, in_colour: bool = False) -> None:
+        self.named, self._max_side, self._in_colour = named, max_side, in_colour
         self._read: dict[int, Array] = {}
 
     def __len__(self) -> int:
@@ -139,6 +149,10 @@ class Decoded:
 
     def _decode(self, i: int) -> Array:
         name, image = self.named[i]
+        if self._in_colour:
+            colours = read_colour_values(image, max_side=self._max_side, name=name)
+            if np.ptp(colours, axis=2).any():
+                return np.round(255.0 * colours).astype(np.uint8)
         return np.round(255.0 * read_image(image, max_side=self._max_side, name=name)).astype(np.uint8)
 
 
@@ -161,9 +175,11 @@ class Files:
 
 
 @lru_cache(maxsize=1)  # the runs of a data set follow each other
-def _open(data: Dataset, quick: bool, max_side: int) -> tuple[Decoded, NDArray[np.intp], NDArray[Any] | None]:
+def _open(
+    data: Dataset, quick: bool, max_side: int, in_colour: bool
+) -> tuple[Decoded, NDArray[np.intp], NDArray[Any] | None]:
     images, labels, is_test = take_part(data, Settings(data.name, quick=quick))
-    return Decoded(images, max_side), labels, is_test
+    return Decoded(images, max_side, in_colour), labels, is_test
 
 
 def _make_vectors(

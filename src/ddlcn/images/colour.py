@@ -1,4 +1,7 @@
-"""Pictures to colour arrays, for networks: uint8 (H, W, 3), the whole picture stretched to a given size."""
+"""Pictures to colour arrays (H, W, 3).
+
+For networks: uint8, the whole picture stretched to a given size. For descriptors: values in [0, 1], sized as grey ones.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ddlcn.images.decoding import AnyImage, check_pixels, decode, find_white
+from ddlcn.images.sizing import read_sized
 
 ColourImage: TypeAlias = NDArray[np.uint8]
 
@@ -47,6 +51,23 @@ def read_colours(
 def fit_proportion(proportion: float, side: int) -> tuple[int, int]:
     """The (width, height) of a picture of that proportion (width / height) whose longest side is `side`."""
     return max(1, round(side * min(1.0, proportion))), max(1, round(side / max(1.0, proportion)))
+
+
+def read_colour_values(
+    image: AnyImage,
+    *,
+    max_side: int | None = None,
+    min_side: int | None = None,
+    patch_size: int = 1,
+    name: str = "image",
+) -> NDArray[np.float32]:
+    """Read one picture in colour, sized as `read_image` does it: float32 (H, W, 3), values in [0, 1]."""
+    colours: ColourImage = read_sized(image, _to_colours, _resize, max_side, min_side, patch_size, name)
+    return np.asarray(colours / np.float32(255), np.float32)
+
+
+def _resize(colours: ColourImage, size: tuple[int, int]) -> ColourImage:
+    return np.asarray(Image.fromarray(colours).resize(size, Image.Resampling.BICUBIC))
 
 
 def read_picture(image: AnyImage, name: str = "image") -> ColourImage:

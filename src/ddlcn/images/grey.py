@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ddlcn.images.decoding import AnyImage, check_pixels, decode, find_white
+from ddlcn.images.decoding import AnyImage, check_pixels, find_white
 from ddlcn.images.naming import NamedImage, name_images
-from ddlcn.images.variation import VirtualCopy
+from ddlcn.images.sizing import read_sized
 from ddlcn.utils.threads import map_threads
-from ddlcn.utils.validation import check_count
 
 GreyImage: TypeAlias = NDArray[np.float32]
 
@@ -66,22 +65,7 @@ def read_image(
     ValueError
         If an array is not an image.
     """
-    if isinstance(image, VirtualCopy):  # varied last: a small picture is enlarged first, and stays sharp
-        original = read_image(image.image, max_side=max_side, min_side=min_side, patch_size=patch_size, name=name)
-        return image.vary(original)
-    max_side = None if max_side is None else check_count("max_side", max_side)
-    min_side = 1 if min_side is None else check_count("min_side", min_side)
-    patch_size = check_count("patch_size", patch_size)
-
-    def fit(width: int, height: int) -> tuple[int, int]:
-        return fit_size(width, height, max_side, min_side, patch_size)
-
-    grey: GreyImage
-    grey, (width, height) = decode(image, fit, name, _to_grey)
-    if grey.shape != (height, width):
-        # PIL's bicubic filter antialiases when reducing, and overshoots at edges.
-        resized = Image.fromarray(grey).resize((width, height), Image.Resampling.BICUBIC)
-        grey = np.clip(np.asarray(resized), 0.0, 1.0)
+    grey: GreyImage = read_sized(image, _to_grey, _resize, max_side, min_side, patch_size, name)
     return grey
 
 
@@ -113,13 +97,11 @@ def read_images(
     return map_threads(read, name_images(images), n_jobs)
 
 
-def fit_size(width: int, height: int, max_side: int | None, min_side: int, patch_size: int) -> tuple[int, int]:
-    """Return the size (width, height) that a picture is resized to, as described in `read_image`."""
-    short, long = max(1, min(width, height)), max(1, width, height)
-    scale = max(1.0, max(min_side, patch_size) / short)
-    if max_side is not None:
-        scale = min(scale, max_side / long)
-    return max(patch_size, round(width * scale)), max(patch_size, round(height * scale))
+def _resize(grey: GreyImage, size: tuple[int, int]) -> GreyImage:
+    # PIL's bicubic filter antialiases when reducing, and overshoots at edges.
+    resized = Image.fromarray(grey).resize(size, Image.Resampling.BICUBIC)
+    clipped: GreyImage = np.clip(np.asarray(resized), 0.0, 1.0)
+    return clipped
 
 
 def _to_grey(array: Any, name: str) -> GreyImage:

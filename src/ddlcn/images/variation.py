@@ -1,7 +1,8 @@
-"""Virtual copies: a picture slightly turned, scaled, sheared, shifted and bent whenever it is read. Nothing is stored.
+"""Virtual copies: a picture slightly bent, or turned over, whenever it is read. Nothing is stored.
 
-With few pictures per class a classifier cannot know that a digit may lean; copies of the training pictures tell it. Not
-for photographs of things: there they do not help.
+With few pictures per class a classifier cannot know that a digit may lean; bent copies of the training pictures tell
+it. Not for photographs of things: there they do not help. Pictures from above, through a microscope, of things on a
+table have no right way up: copies turned by quarters and mirrored tell that.
 """
 
 from __future__ import annotations
@@ -30,18 +31,48 @@ class VirtualCopy:
     ----------
     image : path, array, ...
         Of any kind that can be read.
+    """
+
+    image: Any
+
+    def vary(self, array: Array) -> Array:
+        """The copy of the decoded image (H, W) or (H, W, 3), in its dtype."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class BentCopy(VirtualCopy):
+    """A copy slightly turned, scaled, sheared, shifted and bent at random.
+
+    Attributes
+    ----------
     seed : SeedSequence
     strength : float
         Part of the largest turn, scaling, shear, shift and bending.
     """
 
-    image: Any
     seed: np.random.SeedSequence
     strength: float = 1.0
 
     def vary(self, array: Array) -> Array:
-        """The copy of the decoded image (H, W) or (H, W, 3), in its dtype."""
         return vary(array, np.random.default_rng(self.seed), self.strength)
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedCopy(VirtualCopy):
+    """A copy turned by quarters, or mirrored and then turned.
+
+    Attributes
+    ----------
+    quarters : int
+    mirrored : bool
+    """
+
+    quarters: int
+    mirrored: bool = False
+
+    def vary(self, array: Array) -> Array:
+        return np.ascontiguousarray(np.rot90(array[:, ::-1] if self.mirrored else array, self.quarters))
 
 
 def vary(array: Array, rng: np.random.Generator, strength: float = 1.0) -> Array:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ddlcn.blocks import Branch
 from ddlcn.descriptors import describe
 from ddlcn.images import NamedImage
-from ddlcn.images.variation import VirtualCopy
+from ddlcn.images.variation import BentCopy
 from ddlcn.joint.objective import HingeLoss
 from ddlcn.joint.optimise import Adam
 from ddlcn.joint.passes import BlockGradient, Pass, start_pass
@@ -235,7 +235,7 @@ class JointTraining:
     def _vary(self, item: NamedImage, seed: int) -> NamedImage:
         if self._config.vary == 0.0:
             return item
-        copy = VirtualCopy(item.image, np.random.SeedSequence(seed), self._config.vary)
+        copy = BentCopy(item.image, np.random.SeedSequence(seed), self._config.vary)
         return NamedImage(item.name, copy)
 
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ddlcn.blocks import Branch
 from ddlcn.coding.first_order import FirstOrderModel
 from ddlcn.configuration import EncoderConfig, split_features
-from ddlcn.descriptors import ConvMap, DenseSIFT
+from ddlcn.descriptors import ConvMap, DenseColour, DenseSIFT
 from ddlcn.descriptors.pretrained.backbones import PACKAGED, hash_network, open_network
 from ddlcn.descriptors.pretrained.onnx_file import NetworkError
 
 Array = NDArray[Any]
 
 # What can be made from its parameters alone: no other class is named in a file.
-KINDS: dict[str, Any] = {"DenseSIFT": DenseSIFT, "ConvMap": ConvMap}
+KINDS: dict[str, Any] = {"DenseSIFT": DenseSIFT, "DenseColour": DenseColour, "ConvMap": ConvMap}
 
 
 def pack_features(features: Any) -> Any:

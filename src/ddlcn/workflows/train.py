@@ -145,9 +145,10 @@ class Training:
     def _describe(self, model: DDLCNClassifier) -> None:
         """Describe all pictures, with all threads, for everything that follows."""
         self.say(f"describing {len(self._items)} images")
-        if model.copies:
+        branches = model.configure().branches
+        if model.copies or len(branches) > 1:
             keep_pixels(self._items)
-        for branch in model.configure().branches:
+        for branch in branches:
             if hasattr(branch.descriptors, "extract"):
                 described = describe_ahead(branch.descriptors, self._items, model.n_jobs)
                 for _ in track(described, len(self._items), "describing images", model.verbose > 0):

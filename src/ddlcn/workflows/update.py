@@ -19,7 +19,7 @@ from scipy import sparse
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import keep_descriptors
 from ddlcn.images import NamedImage, name_images
-from ddlcn.images.copies import add_copies
+from ddlcn.images.copies import add_copies, count_copies
 from ddlcn.learning import Seeds, learn_class_atoms
 from ddlcn.svm import KeptFeatures
 from ddlcn.utils.labels import match_labels
@@ -94,7 +94,7 @@ def _encode(model: DDLCNClassifier, items: Sequence[NamedImage], labels: Array) 
     copies = model.parameters_["copies"]
     seen = add_copies(items, copies, Seeds.spawn(model.random_state).copies)
     features = model.encoding.transform(seen, model.n_jobs, model.verbose > 0)
-    return features, np.repeat(labels, 1 + copies)
+    return features, np.repeat(labels, 1 + count_copies(copies))
 
 
 def _refit(model: DDLCNClassifier, kept: KeptFeatures) -> DDLCNClassifier:
@@ -104,6 +104,6 @@ def _refit(model: DDLCNClassifier, kept: KeptFeatures) -> DDLCNClassifier:
     updated.fit_svm(kept, labels, Seeds.spawn(model.random_state).folds)
     updated.kept_ = kept
     card = {name: value for name, value in model.card_.items() if name not in MEASURED}
-    counts = np.bincount(labels[:: 1 + model.parameters_["copies"]]).tolist()
+    counts = np.bincount(labels[:: 1 + count_copies(model.parameters_["copies"])]).tolist()
     updated.card_ = card | {"images_per_class": counts, "how": "not tested since images were added"}
     return updated
