@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter, shift
 from sklearn.datasets import load_digits
 
-from ddlcn.choosing.look import look_at, measure_alignment, see_kind
+from ddlcn.choosing.look import look_at, measure_alignment, see_colour, see_kind
 from ddlcn.images import name_images
 
 
@@ -49,6 +49,14 @@ def test_the_same_scene_is_aligned_and_moved_about_it_is_not():
     assert see_kind(name(make_aligned(12, rng)), 1) == "aligned"
     assert see_kind(name(make_aligned(12, rng, moved=40)), 1) == "photo"
     assert see_kind(name([blot(rng) for _ in range(12)]), 1) == "photo"
+
+
+def test_pictures_have_colour_or_not():
+    rng = np.random.default_rng(0)
+    greys = [blot(rng) for _ in range(5)]
+    assert not see_colour(name(greys), 1)
+    assert not see_colour(name([np.repeat(grey[..., None], 3, axis=2) for grey in greys]), 1)
+    assert see_colour(name([grey[..., None] * (1.0, 0.8, 0.6) for grey in greys]), 1)
 
 
 def test_pictures_of_many_shapes_were_aligned_by_nobody():

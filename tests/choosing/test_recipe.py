@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import LinearSVC
 
 from ddlcn import DDLCNClassifier, load_model
 from ddlcn.baselines.registry import make_method
 from ddlcn.choosing.recipe import choose_recipe, is_surely_better, make_recipe
+from ddlcn.choosing.trial import Trial
 from ddlcn.images import name_images
+from ddlcn.images.copies import add_copies
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.presets import PARAMETERS, RECIPES, list_recipes
 from ddlcn.workflows.update import update
@@ -87,6 +92,63 @@ def test_another_recipe_is_taken_where_it_is_surely_better(monkeypatch):
     assert choice.accuracies["fast"] > choice.accuracies["aligned"]
     assert choice.recipe.name == "fast"
     assert choice.why.startswith("fast, ahead on 2 folds of 36 training images: aligned ")
+
+
+def make_blots(n_each, tint=0.0, turns=False, n_classes=3):
+    """Some pictures under strong noise; tinted by class, or each time another way up."""
+    scenes = [np.kron(np.random.default_rng(5 + c).random((5, 5)), np.ones((16, 16))) for c in range(n_classes)]
+    rng, images, labels = np.random.default_rng(0), [], []
+    for _ in range(n_each):
+        for c in range(n_classes):
+            scene = np.rot90(scenes[c], rng.integers(4)) if turns else scenes[0 if tint else c]
+            noisy = scene[..., None] + rng.normal(0, 0.5 if tint else 0.1, (*scene.shape, 1)) + np.zeros(3)
+            noisy[..., c % 3] += tint
+            images.append(np.clip(0.2 + 0.6 * noisy, 0, 1))
+            labels.append("abcdefgh"[c])
+    return images, np.array(labels)
+
+
+def test_a_variant_is_taken_where_the_true_class_moves_up(monkeypatch):
+    """Pictures that lie any way up: learned from turned copies they are recognised."""
+    monkeypatch.setattr("ddlcn.choosing.recipe.see_kind", lambda items, n_jobs: "photo")
+    choice = choose(*make_blots(3, turns=True, n_classes=8), ("photo", "turned"))
+    assert choice.accuracies["turned"] > choice.accuracies["photo"]
+    assert choice.recipe.name == "turned"
+    assert choice.recipe.parameters["copies"] == "turned"
+    assert choice.why.startswith("turned, ahead of photo on 2 folds of 24 training images: photo ")
+
+
+def test_grey_pictures_are_not_tried_in_colour(monkeypatch):
+    monkeypatch.setattr("ddlcn.choosing.recipe.see_kind", lambda items, n_jobs: "photo")
+    images, labels = make_blots(5)
+    shuffled = np.random.default_rng(0).permutation(labels)  # so that there are mistakes
+    assert set(choose(images, shuffled, ("photo", "colour")).accuracies) == {"photo"}
+    tinted, _ = make_blots(5, tint=0.1)
+    assert set(choose(tinted, shuffled, ("photo", "colour")).accuracies) == {"photo", "colour"}
+
+
+def test_shared_folds_are_what_a_classifier_would_say():
+    """`Trial.rank_inside` against the obvious: features by the encoder, an SVM a fold, copies never on both sides."""
+    images, labels = make_blots(4)
+    classes, y = np.unique(labels, return_inverse=True)
+    recipe = make_recipe("turned", DDLCNClassifier().get_params(), trial=True)
+    training = TrainingImages(list(name_images(images)), y, classes)
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    trial = Trial(training, np.arange(len(y)), np.arange(0), Seeds.spawn(0), 1)
+    ranks = trial.rank_inside(recipe.config, recipe.parameters, folds)
+
+    model = DDLCNClassifier(**recipe.parameters, random_state=0)
+    encoder = clone(model).fit(images, y)
+    expected = np.empty(len(y), int)
+    for inside, outside in folds.split(y, y):
+        seen = add_copies([training.items[i] for i in inside], "turned", np.random.SeedSequence(0))
+        features = encoder.transform([item.image for item in seen])
+        svm = LinearSVC(C=model.C, intercept_scaling=1.0, tol=1e-8, max_iter=100000).fit(
+            features, np.repeat(y[inside], 8)
+        )
+        decisions = svm.decision_function(encoder.transform([images[i] for i in outside]))
+        expected[outside] = (decisions > decisions[np.arange(len(outside)), y[outside]][:, None]).sum(axis=1)
+    np.testing.assert_array_equal(ranks, expected)
 
 
 def test_of_one_recipe_there_is_no_choice():

@@ -10,11 +10,12 @@ from sklearn.datasets import load_digits
 from ddlcn import DDLCNClassifier, DenseSIFT, load_model
 from ddlcn.images import ImageReadError, name_images, read_image, variation
 from ddlcn.images.colour import read_picture
-from ddlcn.images.copies import add_copies
-from ddlcn.images.variation import BentCopy, vary
+from ddlcn.images.copies import TURNED, add_copies, count_copies
+from ddlcn.images.variation import BentCopy, TurnedCopy, vary
 from ddlcn.workflows.update import expand, update
 
 SEED = np.random.SeedSequence(0)
+COLOURS = np.random.default_rng(2).integers(0, 256, (5, 7, 3)).astype(np.uint8)
 
 
 def smooth(height=40, width=30):
@@ -79,6 +80,42 @@ def test_every_image_is_followed_by_its_copies():
     alone = add_copies(items[:1], 3, np.random.SeedSequence(1))
     np.testing.assert_array_equal(read_image(alone[2].image), read_image(together[2].image))
     assert add_copies(items, 0, np.random.SeedSequence(1)) == items
+
+
+def test_turned_copies_are_all_eight_ways_to_lay_a_picture_down():
+    picture = np.arange(12.0).reshape(3, 4) / 12
+    ways = [read_image(item.image) for item in add_copies(list(name_images([picture])), TURNED, SEED)]
+    assert len(ways) == 1 + count_copies(TURNED) == 8
+    assert len({(way.shape, way.tobytes()) for way in ways}) == 8
+    for way in ways:
+        assert sorted(way.ravel()) == sorted(np.float32(picture).ravel())
+    np.testing.assert_array_equal(TurnedCopy(picture, 1).vary(picture), np.rot90(picture))
+    flipped = read_picture(TurnedCopy(COLOURS, 2, mirrored=True))
+    np.testing.assert_array_equal(flipped, COLOURS[::-1])
+
+
+def test_with_turned_copies_it_does_not_matter_how_a_picture_lies():
+    """Three blots, learned one way up and shown upside down."""
+    rng = np.random.default_rng(0)
+    blots = [np.kron(rng.random((6, 6)), np.ones((8, 8))) for _ in range(3)]
+    images = [np.clip(blot + rng.normal(0, 0.05, blot.shape), 0, 1) for blot in blots for _ in range(4)]
+    labels = np.repeat([0, 1, 2], 4)
+    settings = {"features": DenseSIFT(min_side=48), "shared_atoms": 30, "n_layers": 1, "random_state": 0}
+    turned = DDLCNClassifier(**settings, copies=TURNED, keep_features=True).fit(images, labels)
+    for quarters in range(4):
+        assert turned.score([np.rot90(image, quarters) for image in images], labels) == 1.0
+    assert turned.kept_.features.shape[0] == 8 * len(images)
+    assert turned.card_["images_per_class"] == [4, 4, 4]
+    more = update(turned, images[:2], labels[:2])
+    assert more.card_["images_per_class"] == [6, 4, 4]
+    probabilities = turned.predict_proba(images)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("wrong", ["bent", -1, 1.5, None])
+def test_copies_are_a_number_or_turned(wrong):
+    with pytest.raises(ValueError, match="copies must be"):
+        DDLCNClassifier(copies=wrong).fit([smooth(), smooth()], [0, 1])
 
 
 @pytest.fixture(scope="module")
