@@ -1,4 +1,4 @@
-"""Dense colour: how light and colour are spread over each patch (docs/method.md, "Colour").
+"""Dense colour: how light and colour are spread over each patch (docs/method.md, "Descriptors").
 
 SIFT sees edges and nothing of their colour. Flowers, stained cells, fruit and fields differ by it.
 """
