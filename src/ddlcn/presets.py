@@ -24,6 +24,7 @@ from typing import Any
 from ddlcn.configuration import BRANCH_PARAMETERS, override_branches, split_features
 from ddlcn.descriptors import ConvMap, DenseColour, DenseSIFT
 from ddlcn.descriptors.pretrained import has_networks
+from ddlcn.images.copies import TURNED
 from ddlcn.utils.validation import check_choice, check_count
 
 NAMES = ("auto", "paper", "fast", "accurate", "photo", "colour", "turned", "aligned", "drawn", "backbone")
@@ -178,7 +179,7 @@ def _get_parameters(name: str) -> dict[str, Any]:
         sift = DenseSIFT(patch_size=(14, 20, 28, 40), step=4, max_side=112, min_side=80, centre_ink=True)
         return {**_DRAWN, "features": sift}
     if name in _COLOUR:
-        return {**_PHOTO, "features": _make_views(_COLOUR[name]), **({"copies": "turned"} if name == "turned" else {})}
+        return {**_PHOTO, "features": _make_views(_COLOUR[name]), **({"copies": TURNED} if name == "turned" else {})}
     if name == "aligned":
         return {**_ALIGNED, "features": DenseSIFT(patch_size=8, step=2, max_side=112, min_side=80, contrast="local")}
     if name == "fast":

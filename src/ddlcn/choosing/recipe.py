@@ -1,7 +1,7 @@
 """Which of several complete recipes suits the pictures: by their looks, and judged on folds of training images.
 
-On the folds everything is learned anew. With few images they decide little, and what can be seen without labels counts
-more; where a class has a single image it is all that counts.
+On the folds everything is learned anew; only variants of one recipe share their dictionaries. With few images folds
+decide little, and what can be seen without labels counts more; where a class has a single image it is all that counts.
 """
 
 from __future__ import annotations
@@ -122,7 +122,6 @@ def choose_recipe(
     variants = {each for several in VARIANTS.values() for each in several}
     others = [name for name in recipes if name not in (likely, *variants) and ONLY_FOR.get(name, kind) == kind]
     best, accuracies = contest.find_better(likely, others)
-    listed = _list(accuracies)
     if best != likely:
         reason = "ahead"
     elif len(accuracies) > 1:
@@ -132,13 +131,13 @@ def choose_recipe(
     finer = [name for name in VARIANTS.get(best, ()) if name in recipes]
     if "colour" in finer and not see_colour(training.items, n_jobs):
         finer.remove("colour")
+    why = f"{best}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {_list(accuracies)}"
     if finer and not contest.is_good_enough(best):
-        family = (best, *finer)
-        best, refined = contest.refine(family, Trial(training, chosen, chosen[:0], seeds, n_jobs))
-        reason = reason if best == family[0] else f"ahead of {family[0]}"
+        usual = best
+        best, refined = contest.refine((usual, *finer), Trial(training, chosen, chosen[:0], seeds, n_jobs))
         accuracies |= refined
-        listed += f"; then, on folds that share dictionaries, {_list(refined)}"
-    why = f"{best}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {listed}"
+        on = f"on folds that share dictionaries: {_list(refined)}"
+        why = f"{why}; and {on}" if best == usual else f"{best}, ahead of {usual} {on}; before that {why}"
     return Choice(recipes[best], accuracies, why)
 
 
