@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from ddlcn.blocks import Encoding
+from ddlcn.choosing.losses import SCALES, list_losses
 from ddlcn.configuration import EncoderConfig
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
 from ddlcn.svm import decide_by_dual, fit_dual, gram_matrix, to_logits
@@ -26,8 +26,6 @@ Array = NDArray[Any]
 
 # Weights of the first of two branches that are tried; of more branches, each alone and all alike.
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-# By which decision values are multiplied to be logarithms of probabilities.
-SCALES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 # Images by which weights are chosen, at most, and folds.
 MAX_IMAGES, N_FOLDS = 1000, 2
 
@@ -78,9 +76,7 @@ def choose_branch_weights(
         for i, weights in enumerate(candidates):
             gram = np.sum([weight * own for weight, own in zip(weights, grams, strict=True)], axis=0)
             dual = fit_dual(gram[:n, :n], y[train], n_classes, config.C, np.ones(n_classes), n_jobs)
-            logits = to_logits(decide_by_dual(gram[n:, :n], dual))
-            for j, scale in enumerate(SCALES):
-                losses[i, j] -= log_softmax(scale * logits, axis=1)[np.arange(len(test)), y[test]].sum()
+            losses[i] += list_losses(to_logits(decide_by_dual(gram[n:, :n], dual)), y[test])
     unevenness = [float(np.square(np.array(weights) - even).sum()) for weights in candidates]
     least = losses.min(axis=1)  # each at the scale that suits it
     return candidates[min(range(len(candidates)), key=lambda i: (least[i], unevenness[i]))]

@@ -1,7 +1,7 @@
-"""Which of several complete recipes suits the pictures: by their looks, and judged on folds of training images.
+"""Which of several complete recipes suits the pictures: judged on folds of training images.
 
-On the folds everything is learned anew; only variants of one recipe share their dictionaries. With few images folds
-decide little, and what can be seen without labels counts more; where a class has a single image it is all that counts.
+Logistic loss decides, not the number of images that are recognised: with few images that says little. Without labels
+one can see which recipes are not worth a trial, and where a class has a single image that is all there is.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
-from sklearn.model_selection import StratifiedKFold
 
-from ddlcn.choosing.look import see_colour, see_kind
+from ddlcn.choosing.look import Impression, look_over
+from ddlcn.choosing.losses import list_losses
 from ddlcn.choosing.trial import Trial
 from ddlcn.configuration import BRANCH_PARAMETERS, EncoderConfig, configure
 from ddlcn.descriptors import keep_pixels
@@ -24,21 +22,15 @@ from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.presets import PARAMETERS, TRIALS, get_preset
 from ddlcn.utils.sampling import draw_per_class
 
-# Images that recipes are tried on, at most (but two of every class), and folds: enough to see which recipe is ahead, at
-# a fraction of the time of the final fit.
-MAX_IMAGES, N_FOLDS = 300, 2
-# Folds for variants of one recipe, which share dictionaries: cheap, and each learns from most of the images.
-MOST_FOLDS = 5
-# Another recipe than that for the looks of the images must be ahead so far that chance has less than this probability.
-CHANCE = 0.05
-# Images that another recipe must recognise beyond the likely one, at least, for that: 1 / 2^5 is less, 1 / 2^4 is more.
-FEWEST_TO_GAIN = 5
+# Images that recipes are tried on, at most (but two of every class): enough to see which recipe is ahead, at a fraction
+# of the time of the final fit.
+MAX_IMAGES = 300
+# Where the recipe for the looks recognises this share, no other is tried.
+ENOUGH = 0.95
 # What suits pictures of each kind; the first that is there.
 BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "photo")}
-# Recipes that are only for pictures that look so: without ink on a background there is none to centre.
-ONLY_FOR = {"drawn": "drawn"}
-# Of a recipe that was chosen: the same with other weights and copies, which nobody can see in the pictures.
-VARIANTS = {"photo": ("colour", "turned")}
+# Tried last, for it has eight times the images to code, and only where the best so far is one of the others.
+LATE, PHOTOS = ("turned",), ("photo", "colour", "backbone")
 # Of each kind, for people.
 LOOKS = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}
 
@@ -69,8 +61,7 @@ class Choice:
     ----------
     recipe : Recipe
     accuracies : dict
-        What every recipe that was tried reached, mean over classes; empty if nothing could be held out. One that was
-        not ahead after the first fold was not tried further.
+        What every recipe that was tried reached, mean over classes; empty if nothing could be held out.
     why : str
         One line, for people.
     """
@@ -78,6 +69,13 @@ class Choice:
     recipe: Recipe
     accuracies: dict[str, float] = field(default_factory=dict)
     why: str = ""
+
+
+class _Result(NamedTuple):
+    """Of held-out images: how many are recognised, mean over classes, and the logistic loss."""
+
+    accuracy: float
+    loss: float
 
 
 def make_recipe(name: str, defaults: Mapping[str, Any], trial: bool = False) -> Recipe:
@@ -91,7 +89,7 @@ def make_recipe(name: str, defaults: Mapping[str, Any], trial: bool = False) -> 
 def choose_recipe(
     names: Sequence[str], defaults: Mapping[str, Any], training: TrainingImages, seeds: Seeds, n_jobs: int | None
 ) -> Choice:
-    """The recipe for what the images look like, or another that is surely better on held-out training images.
+    """The recipe under which held-out training images are most likely of their class.
 
     Parameters
     ----------
@@ -108,121 +106,45 @@ def choose_recipe(
     if len(recipes) == 1:
         return Choice(recipes[names[0]], {}, f"{names[0]}, the only one")
     keep_pixels(training.items)  # every recipe reads them
-    kind = see_kind(training.items, n_jobs)
-    likely = next((name for name in BY_LOOK[kind] if name in recipes), names[0])
-    reason = f"since the images look {LOOKS[kind]}"
+    seen = look_over(training.items, n_jobs)
+    likely = next((name for name in BY_LOOK[seen.kind] if name in recipes), names[0])
+    reason = f"since the images look {LOOKS[seen.kind]}"
     if np.bincount(labels).min() < 2:
         why = f"{likely}, {reason}; a class has a single image, so nothing could be tried"
         return Choice(recipes[likely], {}, why)
     rng = np.random.default_rng(copy.deepcopy(seeds.folds))
     chosen = draw_per_class(labels, max(2, MAX_IMAGES // len(training.classes)), rng)
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-    splits = folds.split(chosen, labels[chosen])
-    contest = _Contest(defaults, [Trial(training, chosen[a], chosen[b], seeds, n_jobs) for a, b in splits])
-    variants = {each for several in VARIANTS.values() for each in several}
-    others = [name for name in recipes if name not in (likely, *variants) and ONLY_FOR.get(name, kind) == kind]
-    best, accuracies = contest.find_better(likely, others)
-    if best != likely:
-        reason = "ahead"
-    elif len(accuracies) > 1:
-        reason += ", and no other was clearly ahead"
-    elif others:
-        reason += ", and it made too few mistakes for another to be clearly ahead"
-    finer = [name for name in VARIANTS.get(best, ()) if name in recipes]
-    if "colour" in finer and not see_colour(training.items, n_jobs):
-        finer.remove("colour")
-    why = f"{best}, {reason} on {N_FOLDS} folds of {len(chosen)} training images: {_list(accuracies)}"
-    if finer and not contest.is_good_enough(best):
-        usual = best
-        best, refined = contest.refine((usual, *finer), Trial(training, chosen, chosen[:0], seeds, n_jobs))
-        accuracies |= refined
-        on = f"on folds that share dictionaries: {_list(refined)}"
-        why = f"{why}; and {on}" if best == usual else f"{best}, ahead of {usual} {on}; before that {why}"
+    trial = Trial(training, chosen, seeds, n_jobs)
+    results = {likely: _try(trial, likely, defaults)}
+    best = likely
+    for others in _list_rounds(recipes, likely, seen):
+        if results[best].accuracy >= ENOUGH or (others == LATE and best not in PHOTOS):
+            break
+        results |= {name: _try(trial, name, defaults) for name in others}
+        best = min(results, key=lambda name: results[name].loss)
+    if len(results) == 1:
+        reason += f", and it recognised at least {100 * ENOUGH:.0f} %"
+    elif best == likely:
+        reason += ", and no other did better"
+    else:
+        reason = f"better than {likely}, which the images look like"
+    accuracies = {name: result.accuracy for name, result in results.items()}
+    tried = ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
+    why = f"{best}, {reason}, on {trial.n_folds} folds of {len(chosen)} training images: {tried}"
     return Choice(recipes[best], accuracies, why)
 
 
-def _list(accuracies: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in accuracies.items())
+def _list_rounds(recipes: Mapping[str, Recipe], likely: str, seen: Impression) -> list[tuple[str, ...]]:
+    """The others that are worth a trial: the cheap ones first, then the one that takes several times as long."""
+    useless = {likely, *(() if seen.has_colour else ("colour",)), *(() if seen.is_plain else ("drawn",))}
+    others = tuple(name for name in recipes if name not in useless)
+    early = tuple(name for name in others if name not in LATE)
+    return [each for each in (early, tuple(name for name in others if name in LATE)) if each]
 
 
-class _Contest:
-    """Recipes, in their smaller form, on the same splits of training images.
-
-    Parameters
-    ----------
-    defaults : mapping
-        As of `choose_recipe`.
-    trials : list of Trials
-    """
-
-    def __init__(self, defaults: Mapping[str, Any], trials: list[Trial]) -> None:
-        self._defaults, self._trials = defaults, trials
-        self._right: dict[str, NDArray[np.bool_]] = {}
-
-    def find_better(self, likely: str, others: Sequence[str]) -> tuple[str, dict[str, float]]:
-        """Another recipe that recognises surely more images than the likely one, or that; and all accuracies."""
-        self._try(likely)
-        for name in () if self.is_good_enough(likely) else others:
-            self._try(name, rival=likely)
-        y_true = np.concatenate([trial.y_true for trial in self._trials])
-        accuracies = {name: average_over_classes(y_true[: len(seen)], seen) for name, seen in self._right.items()}
-        better = [name for name, seen in self._right.items() if is_surely_better(seen, self._right[likely])]
-        return max(better, key=lambda name: accuracies[name], default=likely), accuracies
-
-    def is_good_enough(self, name: str) -> bool:
-        """Whether it makes too few mistakes for another to be surely better."""
-        return bool((~self._right[name]).sum() < FEWEST_TO_GAIN)
-
-    def refine(self, family: Sequence[str], trial: Trial) -> tuple[str, dict[str, float]]:
-        """A variant of a recipe (the first of the family) under which the true class surely moves up, or the recipe.
-
-        They share their dictionaries, so those are learned once, and each fold learns from most of the images. All
-        images tell something, not only those that one of the two recognises: the decision values are alike.
-        """
-        labels = trial.labels
-        folds = StratifiedKFold(min(MOST_FOLDS, int(np.bincount(labels).min())), shuffle=True, random_state=0)
-        ranks = {}
-        for name in family:
-            recipe = make_recipe(name, self._defaults, trial=True)
-            ranks[name] = trial.rank_inside(recipe.config, recipe.parameters, folds)
-        accuracies = {name: average_over_classes(labels, own == 0) for name, own in ranks.items()}
-        usual = family[0]
-        better = [name for name, own in ranks.items() if is_ahead(*_compare(own, ranks[usual]))]
-        best = max(better, key=lambda name: accuracies[name], default=usual)
-        return best if accuracies[best] > accuracies[usual] else usual, accuracies
-
-    def _try(self, name: str, rival: str | None = None) -> None:
-        """Recognise the images by a recipe; not to the end where it is no better than its rival at first."""
-        recipe, seen = make_recipe(name, self._defaults, trial=True), np.empty(0, bool)
-        for trial in self._trials:
-            seen = np.concatenate([seen, trial.rank(recipe.config, recipe.parameters) == 0])
-            if rival is not None and seen.sum() <= self._right[rival][: len(seen)].sum():
-                break  # it will hardly be far ahead in the end: half the time is saved
-        self._right[name] = seen
-
-
-def average_over_classes(y_true: NDArray[np.intp], right: NDArray[np.bool_]) -> float:
-    """Mean over classes of the share of images (n,) that were recognised."""
-    counts = np.bincount(y_true)
-    return float((np.bincount(y_true, right)[counts > 0] / counts[counts > 0]).mean())
-
-
-def is_surely_better(right: NDArray[np.bool_], reference: NDArray[np.bool_]) -> bool:
-    """Whether more held-out images (n,) are recognised than by another recipe, by more than chance would have it.
-
-    A sign test over the images that only one of the two recognises: with a handful of images, being ahead by one or two
-    says nothing, and what the images look like says more.
-    """
-    if len(right) < len(reference):  # given up
-        return False
-    return is_ahead(*_compare(~right, ~reference))
-
-
-def is_ahead(gained: int, lost: int) -> bool:
-    """Whether so many wins against so many losses are more than chance: a one-sided sign test."""
-    return gained > lost and bool(binom.sf(gained - 1, gained + lost, 0.5) < CHANCE)
-
-
-def _compare(ranks: NDArray[Any], reference: NDArray[Any]) -> tuple[int, int]:
-    """Of how many images (n,) the true class is nearer to the first place than by the reference, and farther."""
-    return int((ranks < reference).sum()), int((ranks > reference).sum())
+def _try(trial: Trial, name: str, defaults: Mapping[str, Any]) -> _Result:
+    """What a recipe, in its smaller form, makes of the held-out images."""
+    recipe = make_recipe(name, defaults, trial=True)
+    logits = trial.decide(recipe.config, recipe.parameters)
+    right = np.bincount(trial.labels, logits.argmax(axis=1) == trial.labels) / np.bincount(trial.labels)
+    return _Result(float(right.mean()), float(list_losses(logits, trial.labels).min()))

@@ -20,12 +20,12 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from ddlcn.blocks import Branch, Encoding
-from ddlcn.choosing import is_surely_better
 from ddlcn.joint.objective import HingeLoss
 from ddlcn.joint.training import Epoch, JointConfig, JointTraining
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
 from ddlcn.svm import KeptFeatures, LinearSVM, SVMConfig, pick_class, train
 from ddlcn.utils.sampling import draw_per_class
+from ddlcn.utils.statistics import is_surely_better
 
 Array = NDArray[Any]
 
