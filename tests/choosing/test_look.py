@@ -8,12 +8,20 @@ from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter, shift
 from sklearn.datasets import load_digits
 
-from ddlcn.choosing.look import look_at, measure_alignment, see_colour, see_kind
+from ddlcn.choosing.look import look_at, look_over, measure_alignment
 from ddlcn.images import name_images
 
 
 def name(images):
     return list(name_images(images))
+
+
+def see_kind(items, n_jobs):
+    return look_over(items, n_jobs).kind
+
+
+def see_colour(items, n_jobs):
+    return look_over(items, n_jobs).has_colour
 
 
 def blot(rng):
@@ -42,6 +50,17 @@ def test_ink_on_paper_and_chalk_on_a_board_are_drawn():
     assert see_kind(name(drawings), 1) == "drawn"
     assert see_kind(name([255 - drawing for drawing in drawings]), 1) == "drawn"
     assert see_kind(name(np.kron(load_digits().images[:30] / 16, np.ones((4, 4)))), 1) in ("drawn", "aligned")
+
+
+def test_something_on_an_empty_background_is_plain():
+    """Ink or not: a grey thing on white paper may be drawn, and a scene may not."""
+    rng = np.random.default_rng(0)
+    drawings = [draw(rng) for _ in range(12)]
+    faint = [255 - (255 - drawing) // 4 for drawing in drawings]
+    assert look_over(name(drawings), 1).is_plain
+    assert look_over(name(faint), 1).is_plain
+    assert see_kind(name(faint), 1) != "drawn"
+    assert not look_over(name([blot(rng) for _ in range(12)]), 1).is_plain
 
 
 def test_the_same_scene_is_aligned_and_moved_about_it_is_not():
