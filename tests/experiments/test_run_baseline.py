@@ -147,6 +147,18 @@ def test_a_fit_over_the_budget_is_a_row_that_says_so(digits, monkeypatch):
     assert row.note.startswith("over budget")
 
 
+class Diverging:
+    def fit(self, images, y):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+
+def test_a_method_that_gives_up_is_a_row_that_says_so(digits, monkeypatch):
+    monkeypatch.setattr(run_baseline, "make_method", lambda *_, **__: Diverging())
+    row = run_method(digits, Settings(digits.name, 5, method="CRC", vectors=PIXELS), 0)
+    assert row.accuracy is None
+    assert row.note == "failed: SVD did not converge"
+
+
 def test_the_limit_is_gone_afterwards():
     with pytest.raises(OverBudget), limit_time(0.05):
         time.sleep(2.0)

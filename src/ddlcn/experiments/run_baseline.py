@@ -77,6 +77,8 @@ def run_method(
     except OverBudget:
         note = f"over budget: learning takes more than {BUDGET // 60} minutes"
         return replace(row, note=note, fit_seconds=float(BUDGET), finished=now())
+    except np.linalg.LinAlgError as error:  # LAPACK gives up now and then; the other runs go on
+        return replace(row, note=f"failed: {error}", finished=now())
     fit_seconds = clock() - begin
     say("recognising")
     y_pred = np.concatenate([model.predict(part) for part in _cut(_take(items, split.test))])

@@ -24,16 +24,16 @@ class CellResult:
     over_images: Spread | None = None
     over_classes: Spread | None = None
     notes: tuple[int, ...] = ()  # numbers of its footnotes
-    over_budget: bool = False  # training exceeded the time limit
+    gave_up: str = ""  # "over budget" or "failed", if a run ended without a figure
 
     @property
     def is_run(self) -> bool:
-        return bool(self.rows) or self.over_budget
+        return bool(self.rows or self.gave_up)
 
     @property
     def state(self) -> str:
         """Why there is no number."""
-        return "over budget" if self.over_budget else "not run"
+        return self.gave_up or "not run"
 
     @property
     def fit_seconds(self) -> float | None:
@@ -132,7 +132,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
         if cell.settings.measure == "approximation":
             approximations.append(CellResult(cell, tuple(row for row in rows if row.errors)))
             continue
-        over_budget = any(row.accuracy is None and row.note.startswith("over budget") for row in rows)
+        ended = [row.note.partition(":")[0] for row in rows if row.accuracy is None]
         rows = tuple(row for row in rows if row.accuracy is not None)
         notes = sorted({row.note for row in rows if row.note})
         footnotes += [note for note in notes if note not in footnotes]
@@ -142,7 +142,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
             _per_cent([row.accuracy for row in rows]),
             _per_cent([row.balanced_accuracy for row in rows]),
             tuple(footnotes.index(note) + 1 for note in notes),
-            over_budget,
+            ended[0] if ended else "",
         )
         results.append(result)
         slots[_place(experiment, cell)].append(result)
