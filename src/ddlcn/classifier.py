@@ -22,7 +22,7 @@ from ddlcn.images import name_images
 from ddlcn.images.copies import TURNED, add_copies, count_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
-from ddlcn.joint import train_jointly
+from ddlcn.joint import UNWATCHED, train_jointly
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
@@ -52,11 +52,9 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
     joint : bool, default False
         Train atoms and SVM together (docs/joint.md), where held-out training images say that it helps.
     keep_features : bool, default False
-        Keep the features of the training images, so that `ddlcn.workflows.update` can learn from more images later.
-        About 100 KB an image with the preset "fast"; they are saved with the model. Not kept above 2 GB.
+        Keep the features of the training images, in the model file too, for `ddlcn.workflows.update`; not above 2 GB.
     keep_patches : bool, default False
-        Keep the patches nearest to the atoms, for explanations. They are pieces of the training pictures, and are saved
-        with the model: leave it off where those are private.
+        Keep the patches nearest to the atoms, for explanations. They are pieces of the training pictures and are saved.
 
     Attributes
     ----------
@@ -135,8 +133,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             raise ValueError('joint training needs svm="liblinear": one row of weights per class')
         return config
 
-    def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds) -> Self:
-        """`fit`, after everything was checked: also what the experiments call."""
+    def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds, progress: Any = UNWATCHED) -> Self:
+        """`fit`, after everything was checked: also what the experiments call. `progress`: JointProgress."""
         self.recipe_, chosen = dict[str, Any](), {}
         if self.recipes:
             choice = choose_recipe(self.recipes, self.parameters_, training, seeds, self.n_jobs)
@@ -152,13 +150,12 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         if self.joint:
             svm, vary = (trained.svm, self._svm_config(labels)), float(copies not in (0, TURNED))
-            found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show)
+            found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show, progress)
             self.branches_, chosen["joint"] = found.branches, found.why
             if found.history:
                 trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
-        self.kept_: KeptFeatures | None = None
-        if self.keep_features and trained.features is not None:
-            self.kept_ = KeptFeatures(trained.features, self.classes_[rows])
+        keeps = self.keep_features and trained.features is not None
+        self.kept_ = KeptFeatures(trained.features, self.classes_[rows]) if keeps else None
         self.patches_: TrainingPatches | None = None
         if self.keep_patches:
             self.patches_ = collect_patches(self.branches_, items, self.classes_[labels], self.n_jobs, show)
@@ -170,9 +167,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         config = self._svm_config(labels)
         trained = train(rows, labels, config, self.n_jobs)
         self.linear_svm_ = trained.svm
-        self.calibrator_ = Calibrator.prepare(
-            trained, labels, config, seed, 1 + count_copies(self.parameters_["copies"])
-        )
+        n_rows = 1 + count_copies(self.parameters_["copies"])
+        self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, n_rows)
         return trained
 
     def _svm_config(self, labels: NDArray[np.intp]) -> SVMConfig:

@@ -144,10 +144,14 @@ class DDLCNEncoder(TransformerMixin, TakesImages):  # type: ignore[misc]
             Paths, arrays (H, W) or (H, W, 3) (uint8, or float in [0, 1]), PIL images; sizes may differ.
         y : sequence of n labels
         """
+        return self.learn(*self.prepare(images, y))
+
+    def prepare(self, images: Any, y: Any) -> tuple[EncoderConfig, TrainingImages, Seeds]:
+        """Check everything that `fit` was given: what `learn` takes."""
         config = self.configure()
         items = keep_descriptors(images)
         classes, labels = check_labels(y, len(items))
-        return self.learn(config, TrainingImages(items, labels, classes), Seeds.spawn(self.random_state))
+        return config, TrainingImages(items, labels, classes), Seeds.spawn(self.random_state)
 
     def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds) -> Self:
         """`fit`, after everything was checked: also what the classifier and the experiments call."""

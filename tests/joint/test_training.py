@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from ddlcn import DDLCNClassifier, DenseSIFT, encode, load_model
 from ddlcn.descriptors import keep_descriptors
-from ddlcn.joint import HingeLoss, JointConfig, JointTraining
+from ddlcn.joint import HingeLoss, JointConfig, JointProgress, JointTraining
 from ddlcn.joint import choose as choosing
 from ddlcn.persistence.model_file import describe_model
 from ddlcn.svm import SVMConfig
@@ -52,6 +52,46 @@ def test_both_errors_fall_and_atoms_stay_in_the_unit_ball(digits, changes):
 def test_the_number_of_threads_changes_nothing(digits):
     one, two = (start(digits, n_jobs, epochs=1).run()[0].dictionaries[0] for n_jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(number):
+    def tell(epoch):
+        if epoch.number == number:
+            raise Stopped
+
+    return tell
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(digits, tmp_path, last):
+    whole = start(digits, 2, epochs=4)
+    expected = whole.run()[0].dictionaries[0]
+    progress = JointProgress(tmp_path / "epochs")
+    with pytest.raises(Stopped):
+        (first := start(digits, 2, epochs=4)).run(stop_after(last), progress.open(first.list_start()))
+    told = []
+    second = start(digits, 1, epochs=4)
+    found = second.run(told.append, progress.open(second.list_start()))[0].dictionaries[0]
+    np.testing.assert_array_equal(found, expected)
+    assert [epoch.number for epoch in told] == list(range(last + 1, 5))
+    assert [epoch[:3] for epoch in second.history] == [epoch[:3] for epoch in whole.history]
+    np.testing.assert_array_equal(second._coef, whole._coef)
+
+
+def test_the_state_of_another_training_or_half_a_file_is_not_taken(digits, tmp_path):
+    progress = JointProgress(tmp_path)
+    training = start(digits, 1, epochs=1)
+    kept = progress.open(training.list_start())
+    training.run(kept=kept)
+    for other in (start(digits, 1, epochs=2), start(digits, 1, epochs=1, beta=0.06)):
+        assert progress.open(other.list_start()).path != kept.path
+    kept.path.write_bytes(kept.path.read_bytes()[:1000])
+    assert kept.read() is None
+    assert JointProgress().open([1]).read() is None
 
 
 def test_without_epochs_the_branches_stay_as_they_are(digits):

@@ -10,6 +10,8 @@ import pytest
 
 from ddlcn import DDLCNClassifier, DenseSIFT, load_model
 from ddlcn.descriptors.pretrained import has_networks
+from ddlcn.joint import JointConfig
+from ddlcn.joint import choose as choosing
 from ddlcn.model_selection.splits import plan_splits
 from ddlcn.model_selection.tuning import tune
 from ddlcn.presets import list_recipes
@@ -70,15 +72,15 @@ def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, mon
     assert not (tmp_path / "whole.ddlcn.part").exists()
 
     fitted = []
-    fit = DDLCNClassifier.fit
+    learn = DDLCNClassifier.learn
 
-    def die_at_the_third(self, images, y):
-        fitted.append(len(images))
+    def die_at_the_third(self, config, training, *more):
+        fitted.append(len(training.items))
         if len(fitted) == 3:
             raise KeyboardInterrupt
-        return fit(self, images, y)
+        return learn(self, config, training, *more)
 
-    monkeypatch.setattr(DDLCNClassifier, "fit", die_at_the_third)
+    monkeypatch.setattr(DDLCNClassifier, "learn", die_at_the_third)
     goal = tmp_path / "again.ddlcn"
     one_at_a_time = make_training(digit_folder, goal)
     one_at_a_time.model.set_params(n_jobs=1)
@@ -95,6 +97,33 @@ def test_a_killed_training_goes_on_and_ends_the_same(digit_folder, tmp_path, mon
     images = sorted(digit_folder.glob("*/1*.png"))
     assert np.array_equal(again.decision_function(images), whole.decision_function(images))
     assert not (tmp_path / "again.ddlcn.part").exists()
+
+
+def test_a_killed_joint_training_goes_on_at_its_epoch(digit_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(4),))
+    goal, told = tmp_path / "m.ddlcn", []
+
+    def make(**more):
+        training = make_training(digit_folder, goal, n_per_class=6, **more)
+        training.model.set_params(joint=True, n_jobs=1)
+        return training
+
+    def die_in_the_third_epoch(text):
+        if "epoch 2 of 4" in text:
+            raise KeyboardInterrupt
+
+    expected, _ = make().run()
+    first = make(say=die_in_the_third_epoch)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    kept = tmp_path / "m.ddlcn.epochs"
+    assert len(list(kept.iterdir())) == 1
+    found, _ = make(resume=True, say=told.append).run()
+    assert [text.split(":")[0] for text in told if "epoch" in text][:1] == ["trying 4 epochs, mu 1, epoch 3 of 4"]
+    assert not kept.exists()
+    for atoms, others in zip(found.dictionaries_, expected.dictionaries_, strict=True):
+        np.testing.assert_array_equal(atoms, others)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
 def test_another_training_is_not_gone_on_with(tmp_path):
@@ -151,7 +180,7 @@ def test_every_fit_chooses_its_recipe_on_the_images_that_it_learns_from(digit_fo
         assert len(set(training.groups[places])) == len(places)
         # Those of one fit: exactly one of every pair of its part.
         assert any(set(training.groups[places]) == set(training.groups[sorted(part)]) for part in parts)
-    assert re.match(r"(fast|drawn), .* on 2 folds of \d+ training images: ", training.recipe)
+    assert re.match(r"(fast|drawn), .* on . folds of \d+ training images: ", training.recipe)
     assert model.recipes == ()
     assert model.shared_atoms == (200 if training.recipe.startswith("drawn") else 0)
     assert load_model(tmp_path / "m.ddlcn").card_["chosen"] == training.recipe

@@ -2,6 +2,16 @@
 
 from ddlcn.joint.choose import JointResult, train_jointly
 from ddlcn.joint.objective import HingeLoss
+from ddlcn.joint.progress import UNWATCHED, JointProgress
 from ddlcn.joint.training import Epoch, JointConfig, JointTraining
 
-__all__ = ["Epoch", "HingeLoss", "JointConfig", "JointResult", "JointTraining", "train_jointly"]
+__all__ = [
+    "UNWATCHED",
+    "Epoch",
+    "HingeLoss",
+    "JointConfig",
+    "JointProgress",
+    "JointResult",
+    "JointTraining",
+    "train_jointly",
+]

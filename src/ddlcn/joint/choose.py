@@ -8,10 +8,8 @@ hold on reconstruction. Only what is surely better than frozen dictionaries is d
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +19,11 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from ddlcn.blocks import Branch, Encoding
 from ddlcn.joint.objective import HingeLoss
+from ddlcn.joint.progress import UNWATCHED, JointProgress
 from ddlcn.joint.training import Epoch, JointConfig, JointTraining
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
 from ddlcn.svm import KeptFeatures, LinearSVM, SVMConfig, pick_class, train
+from ddlcn.utils.progress import say
 from ddlcn.utils.sampling import draw_per_class
 from ddlcn.utils.statistics import is_surely_better
 
@@ -62,6 +62,7 @@ def train_jointly(
     vary: float = 0.0,
     n_jobs: int | None = None,
     show: bool = False,
+    progress: JointProgress = UNWATCHED,
 ) -> JointResult:
     """Train atoms and SVM together, if that helps.
 
@@ -78,31 +79,46 @@ def train_jointly(
     n_jobs : int, optional
         Threads; the result does not depend on it.
     show : bool
-        Whether to print a line for every epoch of the final training.
+        Whether to print a line for every epoch, where nobody else hears of them.
+    progress : JointProgress
+        Hears of every epoch, and keeps it.
     """
-    chosen, why = choose(encoding, config, training, seeds, vary, n_jobs)
+    if show and progress is UNWATCHED:
+        progress = JointProgress(tell=say)
+    chosen, why = choose(encoding, config, training, seeds, vary, n_jobs, progress)
     if chosen is None:
         return JointResult(list(encoding.branches), why, [])
     loss = HingeLoss.prepare(training.labels, config)
     network = (encoding.branches, encoding.weights, svm, training.items, loss)
     final = JointTraining(*network, chosen, copy.deepcopy(seeds.joint), n_jobs)
-    branches = final.run(partial(_print_epoch, chosen.epochs) if show else lambda _: None)
+    names = [item.name for item in training.items]
+    branches = _run(final, chosen, names, progress, "joint training")
     return JointResult(branches, why, final.history)
 
 
-def _print_epoch(n_epochs: int, epoch: Epoch) -> None:
-    """Both errors and the time left, on standard error."""
-    left = (n_epochs - epoch.number) * epoch.seconds
-    print(
-        f"ddlcn: joint training, epoch {epoch.number} of {n_epochs}: classification error "
-        f"{epoch.classification_error:.4f}, reconstruction error {epoch.reconstruction_error:.4f}, {left:.0f} s left",
-        file=sys.stderr,
-        flush=True,
-    )
+def _run(
+    training: JointTraining, config: JointConfig, names: Sequence[str], progress: JointProgress, what: str
+) -> list[Branch]:
+    """All epochs, told and kept."""
+
+    def tell(epoch: Epoch) -> None:
+        left = (config.epochs - epoch.number) * epoch.seconds
+        progress.tell(
+            f"{what}, epoch {epoch.number} of {config.epochs}: classification error {epoch.classification_error:.4f}, "
+            f"reconstruction error {epoch.reconstruction_error:.4f}, {left:.0f} s left"
+        )
+
+    return training.run(tell, progress.open([*training.list_start(), names]))
 
 
 def choose(
-    encoding: Encoding, config: SVMConfig, training: TrainingImages, seeds: Seeds, vary: float, n_jobs: int | None
+    encoding: Encoding,
+    config: SVMConfig,
+    training: TrainingImages,
+    seeds: Seeds,
+    vary: float,
+    n_jobs: int | None,
+    progress: JointProgress = UNWATCHED,
 ) -> tuple[JointConfig | None, str]:
     """The candidate that recognises most held-out training images, and why; None: frozen dictionaries."""
     labels, n_classes = training.labels, config.n_classes
@@ -114,6 +130,7 @@ def choose(
     split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=int(rng.integers(2**31)))
     inside, outside = (some[part] for part in next(split.split(some, labels[some])))
     own = TrainingImages([training.items[i] for i in inside.tolist()], labels[inside], training.classes)
+    names = [item.name for item in own.items]
     held_out, y_true = [training.items[i] for i in outside.tolist()], labels[outside]
     configs = [
         replace(each.config, descriptors=clone(each.config.descriptors, safe=False)) for each in encoding.branches
@@ -133,7 +150,8 @@ def choose(
     for candidate in CANDIDATES:
         candidate = replace(candidate, vary=vary)
         network = (frozen, encoding.weights, svm, own.items, loss)
-        branches = JointTraining(*network, candidate, copy.deepcopy(seeds.joint), n_jobs).run()
+        trial = JointTraining(*network, candidate, copy.deepcopy(seeds.joint), n_jobs)
+        branches = _run(trial, candidate, names, progress, f"trying {candidate.epochs} epochs, mu {candidate.mu:g}")
         _, right = fit(branches)
         found.append(f"{candidate.epochs} epochs, mu {candidate.mu:g}: {100 * right.mean():.1f} %")
         if right.sum() <= best_right.sum():

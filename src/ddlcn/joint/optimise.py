@@ -33,6 +33,11 @@ class Adam:
         self.squares = [np.zeros_like(each) for each in parameters]
         self.step = 0
 
+    @property
+    def state(self) -> list[Array]:
+        """All arrays that change: parameters, and what is known of their gradients."""
+        return [*self.parameters, *self.means, *self.squares]
+
     def update(self, gradients: Sequence[Array]) -> None:
         """One step against the gradients."""
         self.step += 1

@@ -25,6 +25,7 @@ from ddlcn.joint.objective import HingeLoss
 from ddlcn.joint.optimise import Adam
 from ddlcn.joint.passes import BlockGradient, Pass, start_pass
 from ddlcn.joint.paths import backpropagate_paths
+from ddlcn.joint.progress import NOT_KEPT, KeptState
 from ddlcn.svm import LinearSVM
 from ddlcn.utils.threads import map_threads
 
@@ -117,8 +118,17 @@ class JointTraining:
         self._adam = Adam([self._coef, self._intercept, *flat], config.rate, max(1, n_steps))
         self.history: list[Epoch] = []
 
-    def run(self, tell: Callable[[Epoch], None] = lambda _: None) -> list[Branch]:
-        """All epochs that are left; returns the branches with their new atoms. `tell` hears of every epoch."""
+    def run(self, tell: Callable[[Epoch], None] = lambda _: None, kept: KeptState = NOT_KEPT) -> list[Branch]:
+        """All epochs that are left; returns the branches with their new atoms.
+
+        Parameters
+        ----------
+        tell : function
+            Hears of every epoch.
+        kept : KeptState
+            Where to continue from, and what is written after every epoch.
+        """
+        self._continue_from(kept.read())
         while len(self.history) < self._config.epochs:
             begin, number = time.perf_counter(), len(self.history)
             rng = np.random.default_rng([*self._seed.generate_state(2).tolist(), number])
@@ -129,8 +139,22 @@ class JointTraining:
             ]
             errors = np.mean(measured, axis=0)
             self.history.append(Epoch(number + 1, float(errors[0]), float(errors[1]), time.perf_counter() - begin))
+            kept.write([np.array(self.history), *self._adam.state])
             tell(self.history[-1])
         return self.make_branches()
+
+    def list_start(self) -> list[Any]:
+        """All that the result depends on but the images: the same list, the same training."""
+        return [self._config, self._seed.entropy, self._seed.spawn_key, len(self._items), *self._adam.parameters]
+
+    def _continue_from(self, state: list[Array] | None) -> None:
+        """Go to where a state was written."""
+        if state is None or [each.shape for each in state[1:]] != [each.shape for each in self._adam.state]:
+            return
+        self.history = [Epoch(int(row[0]), *row[1:].tolist()) for row in state[0]]
+        for own, found in zip(self._adam.state, state[1:], strict=True):
+            own[...] = found
+        self._adam.step = len(self.history) * -(-len(self._items) // IMAGES_PER_STEP)
 
     def make_branches(self) -> list[Branch]:
         """The branches with the atoms of this moment."""

@@ -1,4 +1,4 @@
-"""A progress bar on long work: on a terminal only, on standard error, and only when asked for."""
+"""Progress of long work on standard error: a bar, on a terminal only and only when asked for, or a line of text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 Item = TypeVar("Item")
+
+
+def say(text: str) -> None:
+    """One line."""
+    print(f"ddlcn: {text}", file=sys.stderr, flush=True)
 
 
 def track(items: Iterable[Item], total: int, what: str, show: bool) -> Iterator[Item]:
@@ -18,7 +23,7 @@ def track(items: Iterable[Item], total: int, what: str, show: bool) -> Iterator[
         yield from items
         return
     if not sys.stderr.isatty():
-        print(f"ddlcn: {what} ({total})", file=sys.stderr, flush=True)
+        say(f"{what} ({total})")
         yield from items
         return
     from rich.console import Console

@@ -8,6 +8,7 @@ continues where it was.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors, keep_pixels
 from ddlcn.descriptors.resolve import ONNX
 from ddlcn.images import NamedImage
+from ddlcn.joint import JointProgress
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.model_selection.metrics import TestResult
 from ddlcn.model_selection.splits import Split, plan_splits
@@ -113,6 +115,9 @@ class Training:
         self._items = keep_descriptors(self.paths)
         model = self.model
         checkpoint = Checkpoint(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
+        self._epochs = self.goal.with_name(f"{self.goal.name}.epochs")  # of joint trainings, by what they start from
+        if not self.resume:
+            shutil.rmtree(self._epochs, ignore_errors=True)
         seed = int(model.random_state)
         splits, description = plan_splits(self.labels, self.groups, self.n_per_class, self.tune, seed)
         if self.tune:
@@ -137,6 +142,7 @@ class Training:
             }  # fmt: skip
         final.save(self.goal)
         checkpoint.finish()
+        shutil.rmtree(self._epochs, ignore_errors=True)
         return final, result
 
     def _take(self, chosen: NDArray[np.intp]) -> list[NamedImage]:
@@ -175,7 +181,8 @@ class Training:
             final, why = self._choose(clone(model).set_params(**quiet), chosen, "recipe", checkpoint)
             self.recipe = why or self.recipe
             final.set_params(keep_features=True)
-            final.fit(self._take(chosen), self.labels[chosen]).calibrator_.find(final.n_jobs)
+            final.learn(*final.prepare(self._take(chosen), self.labels[chosen]), JointProgress(self._epochs, self.say))
+            final.calibrator_.find(final.n_jobs)
             return final
 
         tasks: list[Callable[[], Any]] = [fit, *(partial(test, i) for i in range(len(splits)))]
@@ -190,7 +197,8 @@ class Training:
 
     def _test(self, model: DDLCNClassifier, split: Split) -> list[Any]:
         model, _ = self._choose(model, split.train)
-        fitted = clone(model).set_params(keep_patches=False).fit(self._take(split.train), self.labels[split.train])
+        fitted = clone(model).set_params(keep_patches=False)
+        fitted.learn(*fitted.prepare(self._take(split.train), self.labels[split.train]), JointProgress(self._epochs))
         return list(fitted.predict(self._take(split.test)).tolist())
 
     def _choose(
