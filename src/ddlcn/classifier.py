@@ -151,7 +151,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         if self.joint:
             svm, vary = (trained.svm, self._svm_config(labels)), float(copies not in (0, TURNED))
             found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show, progress)
-            self.branches_, chosen["joint"] = found.branches, found.why
+            self.branches_, chosen = found.branches, {**chosen, **found.card}
             if found.history:
                 trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
         keeps = self.keep_features and trained.features is not None

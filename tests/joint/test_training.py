@@ -106,6 +106,7 @@ def test_where_it_helps_the_classifier_is_better_and_travels(digits, tmp_path, m
     frozen = make_model(pyramid=(1,)).fit(images, y)
     model = make_model(pyramid=(1,), joint=True).fit(images, y)
     assert model.card_["joint"].startswith("joint training, 8 epochs")
+    assert np.shape(model.card_["joint_epochs"]) == (8, 2)
     assert model.score(digits[0][new], digits[1][new]) > frozen.score(digits[0][new], digits[1][new])
     model.save(tmp_path / "m.ddlcn")
     loaded = load_model(tmp_path / "m.ddlcn")

@@ -55,6 +55,8 @@ class Row:
         Where the settings asked for more than the data have.
     errors : list of float
         Relative reconstruction error of each layer, for `measure="approximation"`.
+    epochs : list of [classification error, reconstruction error]
+        Of joint training; empty where the dictionaries stayed frozen.
     class_names : list of str
     data : str
         Identity of the data set.
@@ -75,6 +77,7 @@ class Row:
     n_train: int = 0
     note: str = ""
     errors: list[float] = field(default_factory=list)
+    epochs: list[list[float]] = field(default_factory=list)
     data: str = ""
     versions: str = ""
     machine: str = ""

@@ -52,6 +52,12 @@ class JointResult(NamedTuple):
     why: str
     history: list[Epoch]
 
+    @property
+    def card(self) -> dict[str, Any]:
+        """What is known about it later: why, and [classification error, reconstruction error] of every epoch."""
+        epochs = [[round(e.classification_error, 6), round(e.reconstruction_error, 6)] for e in self.history]
+        return {"joint": self.why, "joint_epochs": epochs}
+
 
 def train_jointly(
     encoding: Encoding,
