@@ -74,7 +74,8 @@ def fill_in_accuracy(row: Row, trial: Trial, model: DDLCNClassifier) -> Row:
     classify = (clock() - encoded) / len(few)
     return replace(
         row, seconds_to_classify=classify, seconds_per_image=classify + (encoded - begin) / len(few),
-        peak_memory_mb=peak_memory_mb(), epochs=model.card_.get("joint_epochs", []), finished=now(),
+        peak_memory_mb=peak_memory_mb(), epochs=model.card_.get("joint_epochs", []),
+        atoms=model.card_.get("joint_atoms", []), finished=now(),
     )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ class Row:
         Relative reconstruction error of each layer, for `measure="approximation"`.
     epochs : list of [classification error, reconstruction error]
         Of joint training; empty where the dictionaries stayed frozen.
+    atoms : list of [before, after]
+        Of joint training, layer by layer: some atoms.
     class_names : list of str
     data : str
         Identity of the data set.
@@ -78,6 +80,7 @@ class Row:
     note: str = ""
     errors: list[float] = field(default_factory=list)
     epochs: list[list[float]] = field(default_factory=list)
+    atoms: list[list[list[list[float]]]] = field(default_factory=list)
     data: str = ""
     versions: str = ""
     machine: str = ""

@@ -34,6 +34,8 @@ Array = NDArray[Any]
 CANDIDATES = (JointConfig(10, mu=1.0), JointConfig(30, mu=1.0), JointConfig(30, mu=10.0))
 # Images that candidates are tried on, at most, and the share of them that is held out.
 MAX_IMAGES, HELD_OUT = 2000, 1 / 3
+# Atoms of a dictionary that are shown, before and after.
+N_SHOWN = 6
 
 
 class JointResult(NamedTuple):
@@ -46,17 +48,21 @@ class JointResult(NamedTuple):
     why : str
         One line, for people.
     history : list of Epoch
+    atoms : list of (before, after)
+        Of every dictionary of the first kind of descriptor: the few atoms (n, m) that moved farthest.
     """
 
     branches: list[Branch]
     why: str
     history: list[Epoch]
+    atoms: list[tuple[Array, Array]]
 
     @property
     def card(self) -> dict[str, Any]:
-        """What is known about it later: why, and [classification error, reconstruction error] of every epoch."""
+        """What is known about it later: why, [classification error, reconstruction error] by epoch, some atoms."""
         epochs = [[round(e.classification_error, 6), round(e.reconstruction_error, 6)] for e in self.history]
-        return {"joint": self.why, "joint_epochs": epochs}
+        atoms = [[part.round(3).tolist() for part in pair] for pair in self.atoms]
+        return {"joint": self.why, "joint_epochs": epochs, "joint_atoms": atoms}
 
 
 def train_jointly(
@@ -93,13 +99,20 @@ def train_jointly(
         progress = JointProgress(tell=say)
     chosen, why = choose(encoding, config, training, seeds, vary, n_jobs, progress)
     if chosen is None:
-        return JointResult(list(encoding.branches), why, [])
+        return JointResult(list(encoding.branches), why, [], [])
     loss = HingeLoss.prepare(training.labels, config)
     network = (encoding.branches, encoding.weights, svm, training.items, loss)
     final = JointTraining(*network, chosen, copy.deepcopy(seeds.joint), n_jobs)
     names = [item.name for item in training.items]
     branches = _run(final, chosen, names, progress, "joint training")
-    return JointResult(branches, why, final.history)
+    pairs = zip(encoding.branches[0].dictionaries, branches[0].dictionaries, strict=True)
+    return JointResult(branches, why, final.history, [_pick_moved(*pair) for pair in pairs])
+
+
+def _pick_moved(before: Array, after: Array) -> tuple[Array, Array]:
+    """Of two versions of a dictionary (atoms, m), those atoms that differ most."""
+    moved = np.argsort(-np.linalg.norm(after - before, axis=1), kind="stable")[:N_SHOWN]
+    return before[moved], after[moved]
 
 
 def _run(

@@ -18,6 +18,7 @@ from ddlcn.report.comparisons import (
     summarise_depths,
 )
 from ddlcn.report.contest import Panel, read_panels
+from ddlcn.report.joint import JointLine, read_joint
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
 from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_times, summarise_times
 from ddlcn.report.writing import count
@@ -72,6 +73,7 @@ class Section:
     comparisons: list[tuple[str, str, list[Comparison]]]
     errors: list[ErrorLine]
     panels: list[Panel]  # of a contest
+    joint: list[JointLine]
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
 
 def _read_section(grid: Grid) -> Section:
     panels = read_panels(grid) if grid.experiment.kind == "contest" else []
-    return Section(grid, compare_named(grid), read_errors(grid), panels)
+    return Section(grid, compare_named(grid), read_errors(grid), panels, read_joint(grid))
 
 
 def _count(grids: Sequence[Grid]) -> Counts:

@@ -10,6 +10,7 @@ import numpy as np
 from ddlcn.report.approximation import ErrorLine
 from ddlcn.report.classes import MOST_LABELS, Confusion
 from ddlcn.report.contest import Panel, Standing
+from ddlcn.report.joint import JointLine
 from ddlcn.report.results import CellResult, Grid
 from ddlcn.report.svg import FAINT, INK, finish, in_style, start
 from ddlcn.report.writing import Spread, show_setting
@@ -242,6 +243,23 @@ def draw_errors(lines: Sequence[ErrorLine], name: str) -> str:
     axis.set_ylim(bottom=0.0)
     axis.legend(loc="best", fontsize=9.5)
     return finish(figure, name, "Line chart: relative reconstruction error by layer. The numbers are in the table.")
+
+
+@in_style
+def draw_epochs(lines: Sequence[JointLine], name: str) -> str:
+    """Both errors of joint training over the epochs, as shares of the first epoch's."""
+    figure, axes = start(2, width=9.8, height=3.7)
+    trained = [line for line in lines if line.n_trained]
+    for axis, which in zip(axes, ("classification", "reconstruction"), strict=True):
+        for i, line in enumerate(trained):
+            shares = [100 * share for share in getattr(line, which)]
+            axis.plot(range(1, len(shares) + 1), shares, **choose_look(i), markersize=3, label=line.label)
+        axis.set_title(f"{which} error")
+        axis.set_xlabel("epoch")
+        axis.set_ylim(bottom=0.0)
+    axes[0].set_ylabel("% of the first epoch's")
+    axes[1].legend(loc="lower left", fontsize=8.5)
+    return finish(figure, name, "Line chart: both errors of joint training by epoch. What they came to is in the text.")
 
 
 @in_style

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ddlcn.experiments.catalogue import Experiment
 from ddlcn.experiments.store import Row
 from ddlcn.report import contents as words
 from ddlcn.report.contents import Contents, Section, gather
 from ddlcn.report.contest import conclude
+from ddlcn.report.glyphs import SIFT_WIDTH, draw_atom
+from ddlcn.report.joint import JointLine
 from ddlcn.report.pictures import find_pictures
 from ddlcn.report.templating import render
 from ddlcn.report.writing import count, describe, show_difference, show_number
@@ -63,7 +67,7 @@ def _draw_glance(contents: Contents) -> str:
 def _section(number: int, section: Section) -> dict[str, Any]:
     from markupsafe import Markup
 
-    from ddlcn.report.figures import draw_contest, draw_costs, draw_curve, draw_errors
+    from ddlcn.report.figures import draw_contest, draw_costs, draw_curve, draw_epochs, draw_errors
 
     figures = []
     if any(panel.standings for panel in section.panels):
@@ -74,16 +78,32 @@ def _section(number: int, section: Section) -> dict[str, Any]:
             figures.append(Markup(draw_costs(section.grid, f"costs{number}")))
     if any(line.errors for line in section.errors):
         figures.append(Markup(draw_errors(section.errors, f"errors{number}")))
+    if any(line.n_trained for line in section.joint):
+        figures.append(Markup(draw_epochs(section.joint, f"epochs{number}")))
     return {
         "id": f"experiment-{number}",
         "grid": section.grid,
         "figures": figures,
         "errors": section.errors,
         "deepest": max((len(line.errors) for line in section.errors), default=0),
+        "joint": section.joint,
+        "atoms": [_draw_atoms(line) for line in section.joint if line.layers],
         "comparisons": section.comparisons,
         "panels": section.panels,
         "sentences": conclude(section.panels),
     }
+
+
+def _draw_atoms(line: JointLine) -> dict[str, Any]:
+    """Atoms before and after joint training, layer by layer; those of other descriptors than SIFT have no picture."""
+    from markupsafe import Markup
+
+    layers = [
+        [(Markup(draw_atom(np.array(a))), Markup(draw_atom(np.array(b)))) for a, b in zip(before, after, strict=True)]
+        for before, after in line.layers
+        if before and len(before[0]) == SIFT_WIDTH
+    ]
+    return {"label": line.label, "layers": layers}
 
 
 def _confusions(contents: Contents) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ from PIL import Image
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import DenseSIFT
 from ddlcn.inspection.class_atoms import rank_class_atoms
+from ddlcn.report.glyphs import draw_atom
 from ddlcn.report.pictures import to_data_address
 from ddlcn.report.templating import render
-from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
+from ddlcn.web.drawing import draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.evaluate import Evaluation
 
 # Mistakes shown with their explanation; classes whose atoms are drawn, and atoms of each; rows of the confusion matrix.

@@ -11,9 +11,10 @@ from ddlcn.blocks import find_atom
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import DenseSIFT
 from ddlcn.inspection.patches import cut_patch
+from ddlcn.report.glyphs import draw_atom
 from ddlcn.report.pictures import to_data_address
 from ddlcn.report.templating import render
-from ddlcn.web.drawing import draw_atom, draw_heat, draw_picture, find_frame, find_limit
+from ddlcn.web.drawing import draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.predict import predict_each
 
 # Atoms shown per class, and classes in the table.
