@@ -139,8 +139,9 @@ def test_grey_pictures_are_not_tried_in_colour(monkeypatch):
     shuffled = np.random.default_rng(0).permutation(labels)  # so that there are mistakes
     for has_colour in (False, True):
         monkeypatch.setattr("ddlcn.choosing.recipe.look_over", see("photo", has_colour=has_colour))
-        expected = {"photo", "colour"} if has_colour else {"photo"}
-        assert set(choose(images, shuffled, ("photo", "colour")).accuracies) == expected
+        choice = choose(images, shuffled, ("photo", "colour"))
+        assert set(choice.accuracies) == ({"photo", "colour"} if has_colour else {"photo"})
+        assert ("no other is made for them" in choice.why) != has_colour
 
 
 def test_a_trial_is_what_a_classifier_would_say():
@@ -171,6 +172,9 @@ def test_the_loss_is_that_of_scikit_learn():
     logits, y = rng.normal(0.0, 0.2, (20, 3)), rng.integers(0, 3, 20)
     for scale, loss in zip(SCALES, list_losses(logits, y), strict=True):
         assert loss == pytest.approx(log_loss(y, softmax(scale * logits, axis=1), normalize=False))
+    counts = rng.random(20)
+    by_hand = [log_loss(y, softmax(scale * logits, axis=1), normalize=False, sample_weight=counts) for scale in SCALES]
+    np.testing.assert_allclose(list_losses(logits, y, counts), by_hand)
 
 
 def test_of_one_recipe_there_is_no_choice():

@@ -29,7 +29,7 @@ MAX_IMAGES = 300
 ENOUGH = 0.95
 # What suits pictures of each kind; the first that is there.
 BY_LOOK = {"drawn": ("drawn",), "aligned": ("aligned",), "photo": ("backbone", "photo")}
-# Tried last, for it has eight times the images to code, and only where the best so far is one of the others.
+# Tried last, for it has eight times the images to code, and only where one of these is the best so far.
 LATE, PHOTOS = ("turned",), ("photo", "colour", "backbone")
 # Of each kind, for people.
 LOOKS = {"drawn": "drawn", "aligned": "aligned", "photo": "neither drawn nor aligned"}
@@ -72,7 +72,7 @@ class Choice:
 
 
 class _Result(NamedTuple):
-    """Of held-out images: how many are recognised, mean over classes, and the logistic loss."""
+    """Of held-out images: how many are recognised, and the logistic loss; every class counts alike."""
 
     accuracy: float
     loss: float
@@ -122,8 +122,10 @@ def choose_recipe(
             break
         results |= {name: _try(trial, name, defaults) for name in others}
         best = min(results, key=lambda name: results[name].loss)
-    if len(results) == 1:
+    if len(results) == 1 and results[best].accuracy >= ENOUGH:
         reason += f", and it recognised at least {100 * ENOUGH:.0f} %"
+    elif len(results) == 1:
+        reason += ", and no other is made for them"
     elif best == likely:
         reason += ", and no other did better"
     else:
@@ -144,7 +146,8 @@ def _list_rounds(recipes: Mapping[str, Recipe], likely: str, seen: Impression) -
 
 def _try(trial: Trial, name: str, defaults: Mapping[str, Any]) -> _Result:
     """What a recipe, in its smaller form, makes of the held-out images."""
-    recipe = make_recipe(name, defaults, trial=True)
+    recipe, labels = make_recipe(name, defaults, trial=True), trial.labels
     logits = trial.decide(recipe.config, recipe.parameters)
-    right = np.bincount(trial.labels, logits.argmax(axis=1) == trial.labels) / np.bincount(trial.labels)
-    return _Result(float(right.mean()), float(list_losses(logits, trial.labels).min()))
+    totals = np.bincount(labels)
+    accuracy = (np.bincount(labels, logits.argmax(axis=1) == labels) / totals).mean()
+    return _Result(float(accuracy), float(list_losses(logits, labels, 1.0 / totals[labels]).min()))
