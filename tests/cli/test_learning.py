@@ -148,7 +148,7 @@ def test_train_chooses_descriptors_itself(run, tmp_path):
     goal = tmp_path / "m.ddlcn"
     result = run("train", tmp_path / "noise", "-o", goal, "--features", "auto")
     assert result.exit_code == 0, result.output
-    assert re.search(r"chosen: backbone, .* on 2 folds of 16 training images: backbone 100.0 %", result.stdout)
+    assert re.search(r"chosen: backbone, .* on 5 folds of 16 training images: backbone 100.0 %", result.stdout)
     assert isinstance(load_model(goal).branches_[0].descriptors, ConvMap)
 
 
