@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from ddlcn import DDLCNClassifier, DenseSIFT, encode, load_model
 from ddlcn.descriptors import keep_descriptors
-from ddlcn.joint import HingeLoss, JointConfig, JointProgress, JointTraining
+from ddlcn.joint import HingeLoss, JointConfig, JointProgress, JointTraining, forget
 from ddlcn.joint import choose as choosing
 from ddlcn.persistence.model_file import describe_model
 from ddlcn.svm import SVMConfig
@@ -92,6 +92,18 @@ def test_the_state_of_another_training_or_half_a_file_is_not_taken(digits, tmp_p
     kept.path.write_bytes(kept.path.read_bytes()[:1000])
     assert kept.read() is None
     assert JointProgress().open([1]).read() is None
+
+
+def test_only_states_are_forgotten(tmp_path):
+    folder = tmp_path / "m.ddlcn.epochs"
+    forget(folder)  # not there: no trouble
+    JointProgress(folder).open([1]).write([np.zeros(2)])
+    (folder / "mine.txt").write_text("of somebody else")
+    forget(folder)
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    (folder / "mine.txt").unlink()
+    forget(folder)
+    assert not folder.exists()
 
 
 def test_without_epochs_the_branches_stay_as_they_are(digits):

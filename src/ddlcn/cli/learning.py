@@ -49,10 +49,8 @@ def train(
     """
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.quality_checks import find_duplicates, make_remarks
+    from ddlcn.utils.progress import say
     from ddlcn.workflows.train import Training, prepare_model
-
-    def say(text: str) -> None:
-        print(f"ddlcn: {text}", file=sys.stderr, flush=True)
 
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")

@@ -2,7 +2,7 @@
 
 from ddlcn.joint.choose import JointResult, train_jointly
 from ddlcn.joint.objective import HingeLoss
-from ddlcn.joint.progress import UNWATCHED, JointProgress
+from ddlcn.joint.progress import UNWATCHED, JointProgress, forget
 from ddlcn.joint.training import Epoch, JointConfig, JointTraining
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "JointProgress",
     "JointResult",
     "JointTraining",
+    "forget",
     "train_jointly",
 ]

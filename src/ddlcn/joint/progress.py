@@ -10,6 +10,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ class JointProgress:
         for part in start:
             digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         return KeptState(None if self.folder is None else self.folder / f"{digest.hexdigest()[:24]}.npz")
+
+
+def forget(folder: Path) -> None:
+    """Remove the states in a folder, and the folder if nothing else is in it."""
+    for state in folder.glob("*.npz"):
+        state.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or somebody keeps other files in it
+        folder.rmdir()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ continues where it was.
 from __future__ import annotations
 
 import hashlib
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import ConvMap, describe_ahead, keep_descriptors, keep_pixels
 from ddlcn.descriptors.resolve import ONNX
 from ddlcn.images import NamedImage
-from ddlcn.joint import JointProgress
+from ddlcn.joint import JointProgress, forget
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.model_selection.metrics import TestResult
 from ddlcn.model_selection.splits import Split, plan_splits
@@ -117,7 +116,7 @@ class Training:
         checkpoint = Checkpoint(self.goal.with_name(f"{self.goal.name}.part"), self._make_key(), self.resume)
         self._epochs = self.goal.with_name(f"{self.goal.name}.epochs")  # of joint trainings, by what they start from
         if not self.resume:
-            shutil.rmtree(self._epochs, ignore_errors=True)
+            forget(self._epochs)
         seed = int(model.random_state)
         splits, description = plan_splits(self.labels, self.groups, self.n_per_class, self.tune, seed)
         if self.tune:
@@ -142,7 +141,7 @@ class Training:
             }  # fmt: skip
         final.save(self.goal)
         checkpoint.finish()
-        shutil.rmtree(self._epochs, ignore_errors=True)
+        forget(self._epochs)
         return final, result
 
     def _take(self, chosen: NDArray[np.intp]) -> list[NamedImage]:
