@@ -19,7 +19,7 @@ from ddlcn.decisions import iter_decisions
 from ddlcn.descriptors import keep_pixels
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.images import name_images
-from ddlcn.images.copies import TURNED, add_copies, count_copies
+from ddlcn.images.copies import add_copies, count_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
 from ddlcn.joint import UNWATCHED, train_jointly
@@ -149,8 +149,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + count_copies(copies))
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         if self.joint:
-            svm, vary = (trained.svm, self._svm_config(labels)), float(copies not in (0, TURNED))
-            found = train_jointly(encoding, *svm, training, seeds, vary, self.n_jobs, show, progress)
+            svm = trained.svm, self._svm_config(labels)
+            found = train_jointly(encoding, *svm, training, seeds, copies, self.n_jobs, show, progress)
             self.branches_, chosen = found.branches, {**chosen, **found.card}
             if found.history:
                 trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)

@@ -62,7 +62,7 @@ def measure(training: JointTraining) -> tuple[list[np.ndarray], float]:
     gradients, (loss, error) = training.measure(np.arange(10), np.random.default_rng(3))
     coef, intercept, *_ = training._adam.parameters
     penalty = 0.5 * training._loss.penalty * (np.sum(coef**2) + np.sum(intercept**2))
-    return gradients, loss + penalty + training._config.mu * error
+    return gradients, loss + penalty + training.config.mu * error
 
 
 CASES = [

@@ -128,6 +128,37 @@ def test_where_it_helps_the_classifier_is_better_and_travels(digits, tmp_path, m
     assert describe_model(tmp_path / "m.ddlcn")["joint"] == model.card_["joint"]
 
 
+@pytest.mark.parametrize(("n_images", "n_inside", "n_outside"), [(40, 80, 40), (2400, 4000, 2400), (9000, 4000, 5000)])
+def test_a_third_is_held_out_and_no_more_is_learned_from_than_needed(n_images, n_inside, n_outside):
+    labels = np.repeat(np.arange(3), n_images)
+    inside, outside = choosing.hold_out(labels, np.random.default_rng(0))
+    np.testing.assert_allclose([len(inside), len(outside)], [n_inside, n_outside], atol=3)
+    assert not set(inside.tolist()) & set(outside.tolist())
+    for part in (inside, outside):
+        assert np.ptp(np.bincount(labels[part])) <= 1
+
+
+@pytest.mark.parametrize(("copies", "n_images", "n_rows"), [(0, 60, 60), (3, 60, 240), ("turned", 480, 480)])
+def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, copies, n_images, n_rows):
+    monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(1),))
+    made = []
+
+    class Watched(JointTraining):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(choosing, "JointTraining", Watched)
+    images, y = digits[0][:90], digits[1][:90]
+    model = make_model(copies=copies, joint=True).fit(images, y)
+    items, loss, config = made[0][3:6]  # the trial, on two thirds of the images
+    assert len(items) == n_images
+    assert loss.signs.shape == (10, n_images)
+    assert loss.penalty == pytest.approx(1.0 / (10.0 * n_rows))
+    assert config.vary == float(copies == 3)
+    assert model.score(images, y) > 0.9
+
+
 def test_with_too_few_images_the_dictionaries_stay_frozen(digits):
     first = [int(np.flatnonzero(digits[1] == c)[k]) for c in range(3) for k in range(2)]
     images, y = digits[0][first], digits[1][first]

@@ -8,7 +8,7 @@ hold on reconstruction. Only what is surely better than frozen dictionaries is d
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from ddlcn.blocks import Branch, Encoding
+from ddlcn.blocks import Branch, EncodedImages, Encoding
+from ddlcn.images.copies import TURNED, add_copies, count_copies
 from ddlcn.joint.objective import HingeLoss
-from ddlcn.joint.progress import UNWATCHED, JointProgress
+from ddlcn.joint.progress import UNWATCHED, JointProgress, KeptState
 from ddlcn.joint.training import Epoch, JointConfig, JointTraining
 from ddlcn.learning import Seeds, TrainingImages, learn_branch
-from ddlcn.svm import KeptFeatures, LinearSVM, SVMConfig, pick_class, train
+from ddlcn.svm import LinearSVM, SVMConfig, pick_class, train
 from ddlcn.utils.progress import say
 from ddlcn.utils.sampling import draw_per_class
 from ddlcn.utils.statistics import is_surely_better
@@ -32,8 +33,9 @@ Array = NDArray[Any]
 # What is tried, one after the other, as long as each is ahead of the one before. Chosen on MNIST's training images
 # (docs/joint.md): steps of 1 to 5 % and mu of 0.1 to 10 lie within half a point of each other.
 CANDIDATES = (JointConfig(10, mu=1.0), JointConfig(30, mu=1.0), JointConfig(30, mu=10.0))
-# Images that candidates are tried on, at most, and the share of them that is held out.
-MAX_IMAGES, HELD_OUT = 2000, 1 / 3
+# Of at most so many images a third is held out: telling gains of half a point from chance takes thousands of them. As
+# many of the others as below are learned from, so that the trial takes a fraction of the training itself.
+MAX_IMAGES, HELD_OUT, MAX_LEARNED = 15000, 1 / 3, 4000
 # Atoms of a dictionary that are shown, before and after.
 N_SHOWN = 6
 
@@ -71,7 +73,7 @@ def train_jointly(
     config: SVMConfig,
     training: TrainingImages,
     seeds: Seeds,
-    vary: float = 0.0,
+    copies: int | str = 0,
     n_jobs: int | None = None,
     show: bool = False,
     progress: JointProgress = UNWATCHED,
@@ -86,8 +88,8 @@ def train_jointly(
     training : TrainingImages
     seeds : Seeds
         Copied: they can be used again.
-    vary : float
-        As of `JointConfig`.
+    copies : int or "turned"
+        Of every training image, that the SVM also learns from.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     show : bool
@@ -97,14 +99,11 @@ def train_jointly(
     """
     if show and progress is UNWATCHED:
         progress = JointProgress(tell=say)
-    chosen, why = choose(encoding, config, training, seeds, vary, n_jobs, progress)
+    chosen, why = choose(encoding, config, training, seeds, copies, n_jobs, progress)
     if chosen is None:
         return JointResult(list(encoding.branches), why, [], [])
-    loss = HingeLoss.prepare(training.labels, config)
-    network = (encoding.branches, encoding.weights, svm, training.items, loss)
-    final = JointTraining(*network, chosen, copy.deepcopy(seeds.joint), n_jobs)
-    names = [item.name for item in training.items]
-    branches = _run(final, chosen, names, progress, "joint training")
+    final = _prepare(encoding, svm, config, training, seeds, copies, chosen, n_jobs)
+    branches = final.run(*_watch(final, training, progress, "joint training"))
     pairs = zip(encoding.branches[0].dictionaries, branches[0].dictionaries, strict=True)
     return JointResult(branches, why, final.history, [_pick_moved(*pair) for pair in pairs])
 
@@ -115,19 +114,58 @@ def _pick_moved(before: Array, after: Array) -> tuple[Array, Array]:
     return before[moved], after[moved]
 
 
-def _run(
-    training: JointTraining, config: JointConfig, names: Sequence[str], progress: JointProgress, what: str
-) -> list[Branch]:
-    """All epochs, told and kept."""
+def _prepare(
+    encoding: Encoding,
+    svm: LinearSVM,
+    config: SVMConfig,
+    training: TrainingImages,
+    seeds: Seeds,
+    copies: int | str,
+    candidate: JointConfig,
+    n_jobs: int | None,
+) -> JointTraining:
+    """Joint training on what the SVM learns from: images turned in all ways, or slightly bent anew in every epoch."""
+    n_copies = 0
+    if copies == TURNED:
+        training = _add_copies(training, copies, seeds)
+    elif copies:
+        n_copies, candidate = count_copies(copies), replace(candidate, vary=1.0)
+    loss = HingeLoss.prepare(training.labels, config, n_copies)
+    network = (encoding.branches, encoding.weights, svm, training.items, loss)
+    return JointTraining(*network, candidate, copy.deepcopy(seeds.joint), n_jobs)
+
+
+def _add_copies(training: TrainingImages, copies: int | str, seeds: Seeds) -> TrainingImages:
+    """Images and their copies, as the SVM sees them."""
+    items = add_copies(training.items, copies, copy.deepcopy(seeds).copies)
+    return TrainingImages(items, np.repeat(training.labels, 1 + count_copies(copies)), training.classes)
+
+
+def _watch(
+    joint: JointTraining, training: TrainingImages, progress: JointProgress, what: str
+) -> tuple[Callable[[Epoch], None], KeptState]:
+    """Who hears of every epoch, and where it is kept."""
+    n_epochs = joint.config.epochs
 
     def tell(epoch: Epoch) -> None:
-        left = (config.epochs - epoch.number) * epoch.seconds
+        left = (n_epochs - epoch.number) * epoch.seconds
         progress.tell(
-            f"{what}, epoch {epoch.number} of {config.epochs}: classification error {epoch.classification_error:.4f}, "
+            f"{what}, epoch {epoch.number} of {n_epochs}: classification error {epoch.classification_error:.4f}, "
             f"reconstruction error {epoch.reconstruction_error:.4f}, {left:.0f} s left"
         )
 
-    return training.run(tell, progress.open([*training.list_start(), names]))
+    return tell, progress.open([*joint.list_start(), [item.name for item in training.items]])
+
+
+def hold_out(labels: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Images to learn from in the trial, and images to judge it by; three or more of every class in `labels`."""
+    n_classes = len(np.unique(labels))
+    some = draw_per_class(labels, max(3, MAX_IMAGES // n_classes), rng)
+    split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=int(rng.integers(2**31)))
+    inside, outside = (some[part] for part in next(split.split(some, labels[some])))
+    if len(inside) > MAX_LEARNED:
+        inside = draw_per_class(labels, max(2, MAX_LEARNED // n_classes), rng, inside)
+    return inside, outside
 
 
 def choose(
@@ -135,43 +173,37 @@ def choose(
     config: SVMConfig,
     training: TrainingImages,
     seeds: Seeds,
-    vary: float,
+    copies: int | str,
     n_jobs: int | None,
     progress: JointProgress = UNWATCHED,
 ) -> tuple[JointConfig | None, str]:
     """The candidate that recognises most held-out training images, and why; None: frozen dictionaries."""
-    labels, n_classes = training.labels, config.n_classes
+    labels = training.labels
     if np.bincount(labels).min() < 3:
         return None, "frozen dictionaries: a class has fewer than three images, so nothing can be held out"
     seeds = copy.deepcopy(seeds)
     rng = np.random.default_rng(seeds.joint)
-    some = draw_per_class(labels, max(3, MAX_IMAGES // n_classes), rng)
-    split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=int(rng.integers(2**31)))
-    inside, outside = (some[part] for part in next(split.split(some, labels[some])))
+    inside, outside = hold_out(labels, rng)
     own = TrainingImages([training.items[i] for i in inside.tolist()], labels[inside], training.classes)
-    names = [item.name for item in own.items]
     held_out, y_true = [training.items[i] for i in outside.tolist()], labels[outside]
     configs = [
         replace(each.config, descriptors=clone(each.config.descriptors, safe=False)) for each in encoding.branches
     ]
     frozen = [learn_branch(each, own, copy.deepcopy(seeds), n_jobs) for each in configs]
-    loss = HingeLoss.prepare(own.labels, config)
+    seen = _add_copies(own, copies, seeds)
 
     def fit(branches: Sequence[Branch]) -> tuple[LinearSVM, NDArray[np.bool_]]:
         """The SVM on branches learned inside, and which of the held-out images it recognises."""
         network = Encoding(branches, encoding.weights)
-        rows = KeptFeatures(network.transform(own.items, n_jobs), own.labels)
-        svm = train(rows, own.labels, config, n_jobs).svm
+        svm = train(EncodedImages(network, seen.items, n_jobs), seen.labels, config, n_jobs).svm
         return svm, pick_class(svm.decide(network.transform(held_out, n_jobs))) == y_true
 
     svm, reference = fit(frozen)
     best, best_right, found = None, reference, [f"frozen {100 * reference.mean():.1f} %"]
     for candidate in CANDIDATES:
-        candidate = replace(candidate, vary=vary)
-        network = (frozen, encoding.weights, svm, own.items, loss)
-        trial = JointTraining(*network, candidate, copy.deepcopy(seeds.joint), n_jobs)
-        branches = _run(trial, candidate, names, progress, f"trying {candidate.epochs} epochs, mu {candidate.mu:g}")
-        _, right = fit(branches)
+        trial = _prepare(Encoding(frozen, encoding.weights), svm, config, own, seeds, copies, candidate, n_jobs)
+        what = f"trying {candidate.epochs} epochs, mu {candidate.mu:g}"
+        _, right = fit(trial.run(*_watch(trial, own, progress, what)))
         found.append(f"{candidate.epochs} epochs, mu {candidate.mu:g}: {100 * right.mean():.1f} %")
         if right.sum() <= best_right.sum():
             break

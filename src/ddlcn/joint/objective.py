@@ -27,7 +27,7 @@ class HingeLoss:
     signs, costs : ndarrays (rows, n)
         Whether an image belongs to the row's class, and how much it counts; the mean over classes is one.
     penalty : float
-        Of the squared weights: 1 / (C n).
+        Of the squared weights: 1 / (C rows that the SVM learns from).
     """
 
     signs: Array
@@ -35,10 +35,10 @@ class HingeLoss:
     penalty: float
 
     @classmethod
-    def prepare(cls, labels: NDArray[np.intp], config: SVMConfig) -> HingeLoss:
-        """For images with these class indices (n,)."""
+    def prepare(cls, labels: NDArray[np.intp], config: SVMConfig, n_copies: int = 0) -> HingeLoss:
+        """For images with these class indices (n,), of each of which the SVM also sees so many copies."""
         signs, costs = one_against_rest(labels, config.n_classes, config.C, config.weights)
-        return cls(signs, costs / config.C, 1.0 / (config.C * len(labels)))
+        return cls(signs, costs / config.C, 1.0 / (config.C * len(labels) * (1 + n_copies)))
 
     def measure(self, decisions: Array, chosen: NDArray[np.intp]) -> tuple[float, Array]:
         """Mean loss of some images, and its gradient (n, rows) with respect to their decision values (n, rows)."""

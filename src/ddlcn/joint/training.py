@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ddlcn.blocks import Branch
 from ddlcn.descriptors import describe
+from ddlcn.engines import get_engine
 from ddlcn.images import NamedImage
 from ddlcn.images.variation import BentCopy
 from ddlcn.joint.objective import HingeLoss
@@ -108,7 +109,7 @@ class JointTraining:
         n_jobs: int | None = None,
     ) -> None:
         self._branches, self._weights = list(branches), tuple(weights)
-        self._items, self._loss, self._config, self._n_jobs = items, loss, config, n_jobs
+        self._items, self._loss, self.config, self._n_jobs = items, loss, config, n_jobs
         self._seed = seed
         self._coef = np.ascontiguousarray(svm.coef.T, np.float64)  # (columns, rows)
         self._intercept = svm.intercept.astype(np.float64)
@@ -129,7 +130,7 @@ class JointTraining:
             Where to continue from, and what is written after every epoch.
         """
         self._continue_from(kept.read())
-        while len(self.history) < self._config.epochs:
+        while len(self.history) < self.config.epochs:
             begin, number = time.perf_counter(), len(self.history)
             rng = np.random.default_rng([*self._seed.generate_state(2).tolist(), number])
             order = rng.permutation(len(self._items))
@@ -145,7 +146,7 @@ class JointTraining:
 
     def list_start(self) -> list[Any]:
         """All that the result depends on but the images: the same list, the same training."""
-        return [self._config, self._seed.entropy, self._seed.spawn_key, len(self._items), *self._adam.parameters]
+        return [self.config, self._seed.entropy, self._seed.spawn_key, len(self._items), *self._adam.parameters]
 
     def _continue_from(self, state: list[Array] | None) -> None:
         """Go to where a state was written."""
@@ -186,7 +187,7 @@ class JointTraining:
             for each in columns:
                 n = each.forward.features.shape[1]
                 of_coef[each.start : each.start + n] += each.factor * (each.forward.features.T @ of_decisions[task])
-        rate = self._config.mu / (len(chosen) * DESCRIPTORS_PER_IMAGE)
+        rate = self.config.mu / (len(chosen) * DESCRIPTORS_PER_IMAGE)
 
         def go_back(each: tuple[slice, list[_Column]]) -> list[BlockGradient | None]:
             task, columns = each
@@ -196,7 +197,7 @@ class JointTraining:
         for found in map_threads(go_back, zip(tasks, forward, strict=True), self._n_jobs):
             sums = [_add(a, b) for a, b in zip(sums, found, strict=True)] if sums else list(found)
         of_atoms, error = self._collect(forward[0], sums)
-        mu = max(self._config.mu, 1e-300)
+        mu = max(self.config.mu, 1e-300)
         return [of_coef, of_intercept, *of_atoms], (loss, error / mu)
 
     def _forward(self, branches: Sequence[Branch], items: Sequence[NamedImage]) -> list[_Column]:
@@ -225,12 +226,10 @@ class JointTraining:
     def _backward(self, column: _Column, of_decisions: Array, seeds: Array, rate: float) -> BlockGradient | None:
         features = column.forward.features
         coef = self._coef[column.start : column.start + features.shape[1]]
-        rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-        if features.nnz > 0.05 * features.shape[0] * features.shape[1]:
-            grad = (of_decisions @ coef.T)[rows, features.indices]
-        else:
-            grad = np.einsum("ij,ij->i", coef[features.indices], of_decisions[rows])
-        return column.forward.backward(column.factor * grad, _draw_rates(column.starts, seeds, rate))
+        grad = np.empty(features.nnz)
+        where = (features.indices, features.indptr)
+        get_engine().spread_decisions(of_decisions, coef, *where, column.factor, grad)
+        return column.forward.backward(grad, _draw_rates(column.starts, seeds, rate))
 
     def _collect(self, columns: Sequence[_Column], sums: Sequence[BlockGradient | None]) -> tuple[list[Array], float]:
         """Gradients of all atoms, branch by branch, dictionary by dictionary, and the weighted errors."""
@@ -250,16 +249,16 @@ class JointTraining:
                 own[layer] += found.atoms[starts[layer] : starts[layer + 1]]
             if branch.config.depth == "augment" and n_layers > 1:
                 atoms = self._atoms[column.branch][:n_layers]
-                deeper, own_error = backpropagate_paths(atoms, branch.config, found.plus, found.minus, self._config.mu)
+                deeper, own_error = backpropagate_paths(atoms, branch.config, found.plus, found.minus, self.config.mu)
                 error += own_error
                 for layer, each in enumerate(deeper):
                     own[layer] += each
         return [each for own in grads for each in own], error
 
     def _vary(self, item: NamedImage, seed: int) -> NamedImage:
-        if self._config.vary == 0.0:
+        if self.config.vary == 0.0:
             return item
-        copy = BentCopy(item.image, np.random.SeedSequence(seed), self._config.vary)
+        copy = BentCopy(item.image, np.random.SeedSequence(seed), self.config.vary)
         return NamedImage(item.name, copy)
 
 

@@ -1,7 +1,7 @@
 """The CPU kernels, compiled by numba on first use."""
 
 from ddlcn.engines.cpu.code_gradient import backpropagate_codes
-from ddlcn.engines.cpu.columns import fill_columns
+from ddlcn.engines.cpu.columns import fill_columns, spread_decisions
 from ddlcn.engines.cpu.first_order import finish_first_order, scale_to_unit_norm, spread_first_order, sum_first_order
 from ddlcn.engines.cpu.full_dictionary import N_EXPAND, code_all
 from ddlcn.engines.cpu.locality import code_nearest, measure_distances, pack_codes
@@ -25,6 +25,7 @@ __all__ = [
     "project_residuals",
     "reduce_residuals",
     "scale_to_unit_norm",
+    "spread_decisions",
     "spread_first_order",
     "sum_first_order",
 ]

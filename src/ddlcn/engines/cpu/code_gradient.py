@@ -66,7 +66,7 @@ def code_backward(
         The atoms of its code, the code, and the gradient of the loss with respect to it.
     grad_D : (all atoms, m); grad_x : (m,)
         Added to.
-    M : (> k, > k); a : (> k,); offsets : (>= k, m)
+    M : (> k, > k); a : (> k,); offsets : (>= k + 2, m)
         Work space.
     """
     m = x.shape[0]
@@ -93,17 +93,20 @@ def code_backward(
         weights[i] = beta * (1.0 if z[i] > 0.0 else -1.0) / zeta if zeta > 0.0 else 0.0
     if not solve_in_place(M, a, k + 1):
         return
-    for c in range(m):
-        r, w = 0.0, 0.0
-        for i in range(k):
-            r -= z[i] * offsets[i, c]
-            w += a[i] * offsets[i, c]
-        total = 0.0
-        for i in range(k):
-            own = a[i] * (r - weights[i] * offsets[i, c]) - z[i] * w
-            grad_D[first + indices[i], c] += own
-            total += own
-        grad_x[c] -= total
+    # Row by row, so that the loops over the numbers of a row are vectorised.
+    residual, direction = offsets[k], offsets[k + 1]
+    residual[:] = 0.0
+    direction[:] = 0.0
+    for i in range(k):
+        for c in range(m):
+            residual[c] -= z[i] * offsets[i, c]
+            direction[c] += a[i] * offsets[i, c]
+    for i in range(k):
+        atom, own_a, own_z, own_weight = first + indices[i], a[i], z[i], weights[i]
+        for c in range(m):
+            own = own_a * (residual[c] - own_weight * offsets[i, c]) - own_z * direction[c]
+            grad_D[atom, c] += own
+            grad_x[c] -= own
 
 
 @kernel
@@ -145,7 +148,7 @@ def backpropagate_codes(
     k_max = max(indices.shape[1], deep_indices.shape[2])
     width = indices.shape[1]
     M, a = np.empty((k_max + 1, k_max + 1)), np.empty(k_max + 1)
-    offsets = np.empty((k_max, m))
+    offsets = np.empty((k_max + 2, m))
     x, ignored = np.empty(m), np.zeros(m)
     g = np.empty(width)
     # Of one descriptor: every use, and every layer from the second on.

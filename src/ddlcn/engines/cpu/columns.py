@@ -1,4 +1,4 @@
-"""Blocks of columns of sparse rows, made dense in one pass over the rows."""
+"""Sparse rows and dense columns: blocks made dense in one pass, and gradients of the nonzeros alone."""
 
 from __future__ import annotations
 
@@ -32,3 +32,29 @@ def fill_columns(values: Any, columns: Any, starts: Any, places: Any, first: int
         n_filled += place - places[i]
         places[i] = place
     return n_filled
+
+
+@kernel
+def spread_decisions(of_decisions: Any, coef: Any, columns: Any, starts: Any, factor: float, out: Any) -> None:
+    """Gradients of the nonzeros of features, from those of the decision values: factor * (of_decisions coef^T).
+
+    Parameters
+    ----------
+    of_decisions : (n, rows) float64
+    coef : (all columns, rows) float64
+    columns : (nonzeros,) int; starts : (n + 1,) int
+        Where the nonzeros are, as in a csr_array.
+    out : (nonzeros,) float64
+        Result.
+    """
+    n_rows = coef.shape[1]
+    for i in range(of_decisions.shape[0]):
+        is_zero = True  # an image that every row of the SVM has right
+        for r in range(n_rows):
+            is_zero = is_zero and of_decisions[i, r] == 0.0
+        for s in range(starts[i], starts[i + 1]):
+            total = 0.0
+            if not is_zero:
+                for r in range(n_rows):
+                    total += of_decisions[i, r] * coef[columns[s], r]
+            out[s] = factor * total
