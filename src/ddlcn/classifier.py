@@ -22,7 +22,7 @@ from ddlcn.images import name_images
 from ddlcn.images.copies import add_copies, count_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
-from ddlcn.joint import UNWATCHED, train_jointly
+from ddlcn.joint import UNWATCHED, check_joint, choose_strength, train_jointly
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
@@ -49,8 +49,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         One class against the rest with squared hinge loss, or one against one with hinge loss (the paper's letter).
     class_weight : dict, "balanced" or None
         Factors on C, per class.
-    joint : bool, default False
-        Train atoms and SVM together (docs/joint.md), where held-out training images say that it helps.
+    joint : bool or "varied", default False
+        Train atoms and SVM together where held-out images say so (docs/joint.md); "varied": images bent in every epoch.
     keep_features : bool, default False
         Keep the features of the training images, in the model file too, for `ddlcn.workflows.update`; not above 2 GB.
     keep_patches : bool, default False
@@ -97,7 +97,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         C: float = 1.0,
         svm: str = "liblinear",
         class_weight: Any = None,
-        joint: bool = False,
+        joint: bool | str = False,
         keep_features: bool = False,
         keep_patches: bool = False,
         n_jobs: int | None = None,
@@ -129,8 +129,7 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         config = super().configure(self.C if C is None else C)
         if self.keep_patches:
             check_patches(config.branches)
-        if self.joint and self.svm != "liblinear":
-            raise ValueError('joint training needs svm="liblinear": one row of weights per class')
+        check_joint(self.joint, self.svm)
         return config
 
     def learn(self, config: EncoderConfig, training: TrainingImages, seeds: Seeds, progress: Any = UNWATCHED) -> Self:
@@ -149,8 +148,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         seen, rows = add_copies(items, copies, seeds.copies), np.repeat(labels, 1 + count_copies(copies))
         trained = self.fit_svm(EncodedImages(encoding, seen, self.n_jobs, show), rows, seeds.folds)
         if self.joint:
-            svm = trained.svm, self._svm_config(labels)
-            found = train_jointly(encoding, *svm, training, seeds, copies, self.n_jobs, show, progress)
+            svm, vary = (trained.svm, self._svm_config(labels)), choose_strength(self.joint, copies)
+            found = train_jointly(encoding, *svm, training, seeds, copies, vary, self.n_jobs, show, progress)
             self.branches_, chosen = found.branches, {**chosen, **found.card}
             if found.history:
                 trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)

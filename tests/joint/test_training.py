@@ -138,8 +138,11 @@ def test_a_third_is_held_out_and_no_more_is_learned_from_than_needed(n_images, n
         assert np.ptp(np.bincount(labels[part])) <= 1
 
 
-@pytest.mark.parametrize(("copies", "n_images", "n_rows"), [(0, 60, 60), (3, 60, 240), ("turned", 480, 480)])
-def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, copies, n_images, n_rows):
+@pytest.mark.parametrize(
+    ("joint", "copies", "n_images", "n_rows", "vary"),
+    [(True, 0, 60, 60, 0.0), ("varied", 0, 60, 60, 0.5), (True, 3, 60, 240, 1.0), (True, "turned", 480, 480, 0.0)],
+)
+def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, joint, copies, n_images, n_rows, vary):
     monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(1),))
     made = []
 
@@ -150,12 +153,12 @@ def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, copies, n_
 
     monkeypatch.setattr(choosing, "JointTraining", Watched)
     images, y = digits[0][:90], digits[1][:90]
-    model = make_model(copies=copies, joint=True).fit(images, y)
+    model = make_model(copies=copies, joint=joint).fit(images, y)
     items, loss, config = made[0][3:6]  # the trial, on two thirds of the images
     assert len(items) == n_images
     assert loss.signs.shape == (10, n_images)
     assert loss.penalty == pytest.approx(1.0 / (10.0 * n_rows))
-    assert config.vary == float(copies == 3)
+    assert config.vary == vary
     assert model.score(images, y) > 0.9
 
 
@@ -165,6 +168,11 @@ def test_with_too_few_images_the_dictionaries_stay_frozen(digits):
     model = make_model(joint=True).fit(images, y)
     assert "fewer than three images" in model.card_["joint"]
     np.testing.assert_array_equal(model.dictionaries_[0], make_model().fit(images, y).dictionaries_[0])
+
+
+def test_another_word_is_refused_before_any_image_is_read():
+    with pytest.raises(ValueError, match="joint must be True, False"):
+        make_model(joint="turned").fit(["absent.png"], [0])
 
 
 def test_the_paper_s_svm_is_refused_before_any_image_is_read():

@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +74,8 @@ def fill_in_accuracy(row: Row, trial: Trial, model: DDLCNClassifier) -> Row:
     model.linear_svm_.decide(features)
     classify = (clock() - encoded) / len(few)
     return replace(
-        row, seconds_to_classify=classify, seconds_per_image=classify + (encoded - begin) / len(few),
-        peak_memory_mb=peak_memory_mb(), epochs=model.card_.get("joint_epochs", []),
-        atoms=model.card_.get("joint_atoms", []), finished=now(),
+        note_joint(row, model), seconds_to_classify=classify, seconds_per_image=classify + (encoded - begin) / len(few),
+        peak_memory_mb=peak_memory_mb(), finished=now(),
     )  # fmt: skip
 
 
@@ -98,6 +98,16 @@ def note_accuracy(row: Row, y_true: NDArray[np.intp], y_pred: NDArray[np.intp], 
         row, accuracy=float(np.mean(y_true == y_pred)), balanced_accuracy=balanced_accuracy(y_true, y_pred),
         mistakes=wrong, class_totals=confusion.sum(axis=1).tolist(),
     )  # fmt: skip
+
+
+def note_joint(row: Row, model: Any) -> Row:
+    """What joint training did, or why it did nothing; a model that knows none leaves the row as it is."""
+    card = getattr(model, "card_", {})
+    if "joint" not in card:
+        return row
+    if not card["joint_epochs"]:
+        return replace(row, note="; ".join(filter(None, [row.note, card["joint"]])))
+    return replace(row, epochs=card["joint_epochs"], atoms=card["joint_atoms"])
 
 
 def now() -> str:

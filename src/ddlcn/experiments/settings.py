@@ -78,7 +78,7 @@ class Settings:
         empty: the method sees images.
     n_test : int
         At most this many test images, equally many of every class; 0: all.
-    joint : bool
+    joint : bool or "varied"
         Whether atoms and SVM are trained together, where held-out training images say so.
     measure : "accuracy" or "approximation"
         What is measured: recognition, or each layer's reconstruction error.
@@ -115,7 +115,7 @@ class Settings:
     options: tuple[tuple[str, Any], ...] = ()
     vectors: tuple[tuple[str, Any], ...] = ()
     n_test: int = 0
-    joint: bool = False
+    joint: bool | str = False
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -183,7 +183,7 @@ class Settings:
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
         residual = ", residual" if self.depth == "residual" else ""
         first_order = ", first order" if self.first_order else ""
-        joint = ", joint" if self.joint else ""
+        joint = ", joint" * bool(self.joint) + f", {self.joint}" * isinstance(self.joint, str)
         return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{first_order}{joint}"
 
     def describe_method(self) -> str:
