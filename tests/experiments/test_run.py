@@ -16,6 +16,7 @@ from ddlcn.experiments.run import prepare_trial, run_settings
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import name_images
+from ddlcn.joint import JointConfig, choose
 from tests.datasets import packing
 
 
@@ -81,6 +82,28 @@ def test_the_seed_decides_and_threads_do_not(data, digit_folder):
 
     assert run(0, 1) == run(0, 2)
     assert any(run(0, 1) != run(seed, 1) for seed in (1, 2, 3))
+
+
+def test_joint_training_that_was_stopped_goes_on_at_its_epoch(data, digit_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(choose, "CANDIDATES", (JointConfig(3),))
+    monkeypatch.setattr(choose, "is_surely_better", lambda a, b: True)
+    settings, told = make(digit_folder, n_layers=1, atoms_per_class=1, joint=True), []
+    whole = run_settings(data, settings, 0, 1, told.append)
+    assert sum("epoch 3 of 3" in line for line in told) == 1 + (len(whole.epochs) == 3)  # the trial, and the training
+
+    def stop(line):
+        told.append(line)
+        if "epoch 2" in line:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "epochs" / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run_settings(data, settings, 0, 1, stop, folder)
+    told.clear()
+    again = run_settings(data, settings, 0, 1, told.append, folder)
+    assert (again.epochs, again.mistakes, again.note) == (whole.epochs, whole.mistakes, whole.note)
+    assert not any("trying" in line and "epoch 2" in line for line in told)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,10 @@ from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import NamedImage
+from ddlcn.joint import UNWATCHED, JointProgress, forget
 from ddlcn.learning import Seeds, TrainingImages
 
 Array = NDArray[Any]
-Model = TypeVar("Model", bound=DDLCNEncoder)
 
 # Dictionary images whose descriptors set the biases of random filters.
 N_FILTER_IMAGES = 200
@@ -45,6 +46,7 @@ def run_settings(
     seed: int,
     n_jobs: int | None = None,
     say: Callable[[str], None] = lambda _: None,
+    epochs: Path | None = None,
 ) -> Row:
     """Run one cell of a table.
 
@@ -58,6 +60,8 @@ def run_settings(
         Threads.
     say : function of a line of text
         Told what is being done.
+    epochs : Path, optional
+        A folder for the epochs of joint training: what was stopped goes on there. Removed when the run is finished.
     """
     reset_peak_memory()
     data = pick_run(data, seed)
@@ -67,10 +71,13 @@ def run_settings(
     if settings.measure == "approximation":
         return fill_in_approximation(row, trial, fit_encoder(trial, settings, seed))
     begin = clock()
-    model = fit_model(trial, settings, seed)
+    model = fit_model(trial, settings, seed, JointProgress(epochs, say))
     fit_seconds = clock() - begin
     say("recognising")
-    return fill_in_accuracy(replace(row, fit_seconds=fit_seconds), trial, model)
+    row = fill_in_accuracy(replace(row, fit_seconds=fit_seconds), trial, model)
+    if epochs is not None:
+        forget(epochs)
+    return row
 
 
 def prepare_trial(data: Dataset, settings: Settings, seed: int, n_jobs: int | None = None) -> Trial:
@@ -79,9 +86,10 @@ def prepare_trial(data: Dataset, settings: Settings, seed: int, n_jobs: int | No
     return Trial(items, labels, draw_split(settings, labels, is_test, seed), n_jobs)
 
 
-def fit_model(trial: Trial, settings: Settings, seed: int) -> DDLCNClassifier:
+def fit_model(trial: Trial, settings: Settings, seed: int, progress: JointProgress = UNWATCHED) -> DDLCNClassifier:
     """The classifier that settings describe, fitted on the training images of a trial."""
-    return _learn(make_classifier(settings, seed, trial.n_jobs), trial, settings, seed)
+    model = make_classifier(settings, seed, trial.n_jobs)
+    return model.learn(*_prepare(model, trial, settings, seed), progress)
 
 
 def fit_encoder(trial: Trial, settings: Settings, seed: int) -> DDLCNEncoder:
@@ -89,11 +97,13 @@ def fit_encoder(trial: Trial, settings: Settings, seed: int) -> DDLCNEncoder:
     model = make_classifier(settings, seed, trial.n_jobs)
     parameters = {name: getattr(model, name) for name in BRANCH_PARAMETERS}
     encoder = DDLCNEncoder(model.features, **parameters, n_jobs=model.n_jobs, random_state=model.random_state)
-    return _learn(encoder, trial, settings, seed)
+    return encoder.learn(*_prepare(encoder, trial, settings, seed))
 
 
-def _learn(model: Model, trial: Trial, settings: Settings, seed: int) -> Model:
-    """Fit an estimator on the training images of a trial."""
+def _prepare(
+    model: DDLCNEncoder, trial: Trial, settings: Settings, seed: int
+) -> tuple[EncoderConfig, TrainingImages, Seeds]:
+    """What an estimator learns from the training images of a trial, and how."""
     split, classes = trial.split, np.arange(int(trial.labels.max()) + 1)
     items = keep_descriptors(trial.items)
     dictionary = None
@@ -101,7 +111,7 @@ def _learn(model: Model, trial: Trial, settings: Settings, seed: int) -> Model:
         dictionary = _take(items, split.dictionary), trial.labels[split.dictionary]
     training = TrainingImages(_take(items, split.train), trial.labels[split.train], classes, dictionary)
     config = _change_layers(model.configure(), settings, seed, _take(items, split.dictionary[:N_FILTER_IMAGES]))
-    return model.learn(config, training, Seeds.spawn(seed))
+    return config, training, Seeds.spawn(seed)
 
 
 def make_classifier(settings: Settings, seed: int, n_jobs: int | None = None) -> DDLCNClassifier:

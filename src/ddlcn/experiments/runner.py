@@ -1,7 +1,7 @@
 """A table's runs, one after the other or several at once: what is finished is never made again.
 
 In: an experiment and a results file. Out: rows in that file. Vectors that several baselines see are kept beside the
-results file, by what they depend on; nothing else is written.
+results file, by what they depend on, and the epochs of joint trainings that are under way.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _run(task: Task, cache: Path, threads: int | None, say: Callable[[str], None
     tell("reading data")
     data = _load(task.settings.dataset)
     if task.settings.method == "DDLCN":
-        return run_settings(data, task.settings, task.seed, threads, tell)
+        epochs = cache.with_suffix(".epochs") / task.settings.make_key(task.seed)
+        return run_settings(data, task.settings, task.seed, threads, tell, epochs)
     return run_method(data, task.settings, task.seed, threads, tell, _Recall(cache))
 
 
