@@ -47,6 +47,14 @@ def test_where_folds_said_no_it_says_so():
     assert line.layers == ()
 
 
+def test_presets_to_which_it_was_offered_have_a_line_too():
+    offered = Settings("yaleb", train_per_class=1, method="ddlcn auto", options=(("joint", True),))
+    cells = (Cell("auto", "frozen", replace(offered, options=()), 1), Cell("auto", "joint", offered, 1))
+    rows = [make_row(cell.settings, 0, 0.9) for cell in cells]
+    (line,) = read_joint(fill_grid(replace(EXPERIMENT, cells=cells), group_by_settings(rows)))
+    assert line.sentence.startswith("auto, joint: 0 of 1 runs")
+
+
 def test_the_page_has_the_curves_and_the_atoms():
     page = render_page(make_rows(), [EXPERIMENT])
     assert "both errors of joint training by epoch" in page

@@ -175,6 +175,11 @@ class Settings:
         """What runs that differ in depth only have in common: the codes of layer 1, and so nearly all the work."""
         return replace(self, n_layers=1)
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether joint training is offered, to DDLCN's own settings or to one of its presets."""
+        return bool(self.joint or dict(self.options).get("joint"))
+
     def describe(self) -> str:
         """In the paper's notation: (p-q), t, rule. Not the depth: runs are made for several at once."""
         if self.method != "DDLCN":

@@ -48,7 +48,7 @@ def read_joint(grid: Grid) -> list[JointLine]:
     """A line for every cell of an experiment that was run with joint training."""
     lines = []
     for result in grid.results:
-        if not result.cell.settings.joint or not result.rows:
+        if not result.cell.settings.is_joint or not result.rows:
             continue
         trained = [row for row in result.rows if row.epochs]
         longest = max((len(row.epochs) for row in trained), default=0)
