@@ -164,7 +164,7 @@ class JointTraining:
     def _step(self, chosen: NDArray[np.intp], rng: np.random.Generator) -> tuple[float, float]:
         """One mini-batch; returns its classification and its reconstruction error."""
         gradients, errors = self.measure(chosen, rng)
-        self._adam.update(gradients)
+        self._adam.update(gradients, self._n_jobs)
         for own in self._atoms:
             for atoms in own:
                 atoms /= np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), 1.0)
