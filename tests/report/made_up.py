@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ddlcn.experiments.catalogue import Cell, Experiment
+from ddlcn.experiments.published import find_published
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 
@@ -56,9 +57,9 @@ def make_table() -> Experiment:
         for depth in (2, 3):
             settings = replace(base, dictionary_images=p, atoms_per_class=1 if p == 1 else 15, n_layers=depth)
             bar = 98.76 if p is None and depth == 2 else None
-            cells.append(Cell(row, f"depth {depth}", settings, 10, published + 0.4 * (depth - 2), bar))
+            cells.append(Cell(row, f"depth {depth}", settings, 10, find_published(published + 0.4 * (depth - 2)), bar))
     cells.append(Cell("(A-15)", "depth 2", replace(base, rule="published"), 10))
-    cells.append(Cell("(55-15)", "depth 2", replace(base, dictionary_images=55), 10, 98.0))
+    cells.append(Cell("(55-15)", "depth 2", replace(base, dictionary_images=55), 10, find_published(98.0)))
     about = "38 people under 64 lights, 32 training images each, at 192 x 168 pixels."
     return Experiment("yaleb", "Extended Yale B, included", about, "table", "", tuple(cells), (("depth 2", "depth 3"),))
 
@@ -66,7 +67,13 @@ def make_table() -> Experiment:
 def make_digits() -> Experiment:
     """Depths 1 to 6 on one data set."""
     cells = tuple(
-        Cell("(100-100)", f"depth {d}", Settings("mnist", None, 100, 100, d), 3, 98.55 if d == 2 else None)
+        Cell(
+            "(100-100)",
+            f"depth {d}",
+            Settings("mnist", None, 100, 100, d),
+            3,
+            find_published(98.55 if d == 2 else None),
+        )
         for d in range(1, 7)
     )
     return Experiment("mnist", "MNIST by depth", "", "table", "", cells, ())
@@ -79,7 +86,9 @@ def make_curve() -> Experiment:
         for q in (1, 15):
             for t in counts:
                 published = {5: 60.2, 15: 74.6, 30: 82.0}.get(t or 0) if dataset == "caltech101" and q == 15 else None
-                cells.append(Cell("", f"q = {q}", Settings(dataset, t, atoms_per_class=q), 3, published))
+                cells.append(
+                    Cell("", f"q = {q}", Settings(dataset, t, atoms_per_class=q), 3, find_published(published))
+                )
     about = "How many labelled images are enough?"
     return Experiment(
         "sweep", "Over training images", about, "curve", "train_per_class", tuple(cells), (("q = 1", "q = 15"),)

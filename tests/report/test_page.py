@@ -14,6 +14,7 @@ import pytest
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset, make_dataset
 from ddlcn.experiments.catalogue import Cell, Experiment, make_quick
+from ddlcn.experiments.published import find_published
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.report import pictures, write_report
@@ -114,7 +115,10 @@ def test_equal_rows_give_equal_pages(html: str, tmp_path: Path) -> None:
 def test_names_stay_text(tmp_path: Path) -> None:
     settings = Settings("mnist", 5)
     row = make_row(settings, 0, 0.6, 4, class_names=[HOSTILE, "a & b", "$5", "]]>"], note=HOSTILE, machine=HOSTILE)
-    cells = (Cell(HOSTILE, '" onload="x', settings, 2, 50.0), Cell(HOSTILE, "curve", replace(settings, beta=0.5), 2))
+    cells = (
+        Cell(HOSTILE, '" onload="x', settings, 2, find_published(50.0)),
+        Cell(HOSTILE, "curve", replace(settings, beta=0.5), 2),
+    )
     experiments = [
         Experiment("x", HOSTILE, HOSTILE, "table", "", cells, ()),
         Experiment("x", HOSTILE, "--> <!--", "curve", "beta", cells, (('" onload="x', "curve"),)),
@@ -154,7 +158,7 @@ def test_quick_rows_never_mix_with_results(tmp_path: Path) -> None:
 
 
 def test_more_seeds_than_asked_for_are_left_out(tmp_path: Path) -> None:
-    cell = Cell("a", "b", Settings("mnist"), 2, 90.0)
+    cell = Cell("a", "b", Settings("mnist"), 2, find_published(90.0))
     rows = [make_row(cell.settings, seed, 0.9) for seed in range(5)]
     page = Page(write(rows, [Experiment("x", "x", "", "table", "", (cell,), ())], tmp_path))
     assert "2 of 2 seeds" in page.text

@@ -6,7 +6,8 @@ kind                        "table" (rows x columns), "curve" (over the setting 
 seeds                       number of draws
 [settings]                  settings that all cells share, named as in `Settings`
 [[cells]]                   row, column: its place; any other key is a setting of the cell;
-                            published: the paper's number, in per cent; bar: our goal; seeds;
+                            published: the place of the paper's number, as in "III, DDLCN-2 (1-1), Included"
+                            (ddlcn.experiments.published), or a number in per cent; bar: our goal; seeds;
                             over: the accuracy that these two refer to, "images" (default) or "classes"
 [[sweeps]]                  many cells at once: each list in `each` is a setting's values, and every combination is a
                             cell; row and column are patterns such as "{dataset}"; anything else as in a cell
@@ -25,6 +26,7 @@ from typing import Any
 
 from ddlcn.baselines.registry import find_missing
 from ddlcn.descriptors.pretrained import has_networks
+from ddlcn.experiments.published import FILE, PublishedNumber, find_published
 from ddlcn.experiments.settings import Settings
 from ddlcn.utils.validation import check_choice
 
@@ -43,7 +45,7 @@ class Cell:
     column: str
     settings: Settings
     seeds: int
-    published: float | None = None  # per cent; None: not given in the paper, or not available
+    published: PublishedNumber | None = None  # None: not given in the paper, or not available
     bar: float | None = None  # per cent
     over: str = "images"  # what these two refer to: accuracy over all test "images", or the mean over "classes"
 
@@ -69,7 +71,7 @@ class Experiment:
 def experiment_names() -> tuple[str, ...]:
     """The names of all experiments: the paper's tables first."""
     files = resources.files("ddlcn.experiments").joinpath("paper").iterdir()
-    names = sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+    names = sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml") and f.name != FILE)
     return (*_ORDER, *(name for name in names if name not in _ORDER))
 
 
@@ -101,7 +103,7 @@ def parse_experiment(name: str, table: dict[str, Any]) -> Experiment:
         settings = Settings.from_table({**shared, **overrides})
         row, column = str(entry.get("row", "")), str(entry.get("column", ""))
         over = check_choice("over", entry.get("over", "images"), ("images", "classes"))
-        published, bar = entry.get("published"), entry.get("bar")
+        published, bar = find_published(entry.get("published")), entry.get("bar")
         cells.append(Cell(row, column, settings, entry.get("seeds", seeds), published, bar, over))
     compare = tuple((pair["a"], pair["b"]) for pair in table.get("compare", []))
     return Experiment(name, table["title"], table.get("about", ""), kind, table.get("x", ""), tuple(cells), compare)

@@ -51,7 +51,7 @@ def _show(result: CellResult) -> tuple[str, ...]:
         cell.row,
         cell.column,
         cell.settings.rule,
-        "" if cell.published is None else f"{cell.published:.2f}",
+        "" if cell.published is None else cell.published.show(),
         result.state if result.over_images is None else result.over_images.show(),
         "" if result.over_classes is None else result.over_classes.show(),
         "" if result.difference is None else show_difference(result.difference),

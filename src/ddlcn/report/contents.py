@@ -19,11 +19,13 @@ from ddlcn.report.comparisons import (
 )
 from ddlcn.report.contest import Panel, read_panels
 from ddlcn.report.joint import JointLine, read_joint
+from ddlcn.report.published import PaperTable, count_numbers, read_tables
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
 from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_times, summarise_times
 from ddlcn.report.writing import count
 
 QUICK_BANNER = "Quick look, not the result: a small part of the data, one seed, small dictionaries."
+PAPER_TITLE = "The paper's tables, number by number"
 CONTEST_NOTE = (
     "Recognised, per cent: mean over seeds ± half its 95 % interval, by training images per class. "
     "Times with the most of them: one thread, per test image, decoding excluded."
@@ -83,6 +85,8 @@ class Contents:
     quick: bool
     counts: Counts
     summary: str
+    paper: list[PaperTable]  # its tables, number by number
+    paper_summary: str
     sections: list[Section]
     leak: list[Comparison]
     depths: list[DepthLine]
@@ -109,10 +113,13 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
     depths = compare_depths(ours)
     times = list_times(ours)
     counts = _count(grids)
+    paper = [] if quick else read_tables(grids)
     return Contents(
         quick,
         counts,
         _summarise(counts),
+        paper,
+        count_numbers(paper) if paper else "",
         [_read_section(grid) for grid in grids],
         compare_rules(ours),
         depths,

@@ -101,7 +101,7 @@ def _draw_lines(axis: Axes, results: Sequence[CellResult], x: str) -> None:
                 label=label or "ours",
             )
         published = [
-            (places[getattr(p.cell.settings, x, None)], p.cell.published)
+            (places[getattr(p.cell.settings, x, None)], p.cell.published.value)
             for p in points
             if p.cell.published is not None
         ]

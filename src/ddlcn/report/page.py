@@ -15,6 +15,7 @@ from ddlcn.report.contest import conclude
 from ddlcn.report.glyphs import SIFT_WIDTH, draw_atom
 from ddlcn.report.joint import JointLine
 from ddlcn.report.pictures import find_pictures
+from ddlcn.report.published import INCLUDED
 from ddlcn.report.templating import render
 from ddlcn.report.writing import count, describe, show_difference, show_number
 
@@ -41,6 +42,7 @@ def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
         long=_LONG,
         contents=contents,
         words=words,
+        included=INCLUDED,
         menu=_list_menu(contents),
         sections=[_section(i, section) for i, section in enumerate(contents.sections, start=1)],
         confusions=_confusions(contents),
@@ -50,6 +52,7 @@ def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
 
 def _list_menu(contents: Contents) -> list[tuple[str, str]]:
     menu = [(f"experiment-{i}", section.grid.experiment.title) for i, section in enumerate(contents.sections, start=1)]
+    menu += [("paper", words.PAPER_TITLE)] if contents.paper else []
     menu += [("leak", "The leak"), ("depth", "Depth, and what the mathematics predicts")]
     if contents.confusions:
         menu.append(("classes", "Best and worst classes"))

@@ -56,17 +56,18 @@ class CellResult:
         """Ours minus published, in points."""
         if self.accuracy is None or self.cell.published is None:
             return None
-        return self.accuracy.mean - self.cell.published
+        return self.accuracy.mean - self.cell.published.value
 
     @property
     def verdict(self) -> str:
         """ "reached", "close" (short by no more than one sd), "short", or "" if a number is missing."""
-        return _compare(self.accuracy, self.cell.published)
+        published = self.cell.published
+        return "" if published is None else compare(self.accuracy, published.value)
 
     @property
     def bar_verdict(self) -> str:
         """ "reached", "short" or ""; a bar allows no sd."""
-        verdict = _compare(self.accuracy, self.cell.bar)
+        verdict = compare(self.accuracy, self.cell.bar)
         return "short" if verdict == "close" else verdict
 
 
@@ -153,6 +154,15 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
     )
 
 
+def compare(ours: Spread | None, goal: float | None) -> str:
+    """ "reached", "close" (short by no more than one sd), "short", or "" if a number is missing."""
+    if ours is None or goal is None:
+        return ""
+    if ours.mean >= goal - _ROUNDING:
+        return "reached"
+    return "close" if ours.sd is not None and goal - ours.mean <= ours.sd else "short"
+
+
 def _place(experiment: Experiment, cell: Cell) -> tuple[str, str]:
     """Row and column. The table behind a curve has a row for each point of its axis."""
     if experiment.kind != "curve":
@@ -166,11 +176,3 @@ def _place(experiment: Experiment, cell: Cell) -> tuple[str, str]:
 def _per_cent(values: Iterable[float | None]) -> Spread | None:
     spread = Spread.of([value for value in values if value is not None])
     return None if spread is None else spread.scaled(100.0)
-
-
-def _compare(ours: Spread | None, goal: float | None) -> str:
-    if ours is None or goal is None:
-        return ""
-    if ours.mean >= goal - _ROUNDING:
-        return "reached"
-    return "close" if ours.sd is not None and goal - ours.mean <= ours.sd else "short"

@@ -10,6 +10,7 @@ from ddlcn.report import contents as words
 from ddlcn.report.comparisons import Comparison
 from ddlcn.report.contents import Contents, Section, gather
 from ddlcn.report.contest import Panel, conclude
+from ddlcn.report.published import INCLUDED
 from ddlcn.report.results import CellResult
 from ddlcn.report.writing import show_difference, show_number
 
@@ -27,6 +28,7 @@ def render_summary(rows: Sequence[Row], experiments: Sequence[Experiment]) -> st
     ]
     if contents.quick:
         lines += [f"**{words.QUICK_BANNER}**", ""]
+    lines += [contents.paper_summary, ""] if contents.paper else []
     lines += [
         contents.summary,
         "",
@@ -37,7 +39,7 @@ def render_summary(rows: Sequence[Row], experiments: Sequence[Experiment]) -> st
     ]
     for section in contents.sections:
         lines += _section(section)
-    lines += _leak(contents) + _depths(contents) + _times(contents) + _origins(contents)
+    lines += _paper(contents) + _leak(contents) + _depths(contents) + _times(contents) + _origins(contents)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -118,7 +120,7 @@ def _cell(result: CellResult) -> tuple[str, ...]:
         if result.over_classes is not None:
             ours += f" ({result.over_classes.show()})"
         ours += "".join(f" [{number}]" for number in result.notes)
-    published = "no published figure available" if cell.published is None else f"{cell.published:.2f}"
+    published = "no published figure available" if cell.published is None else cell.published.show()
     difference = "" if result.difference is None else show_difference(result.difference)
     if result.verdict == "close":
         difference += " (within one sd)"
@@ -138,6 +140,21 @@ def _paired(comparison: Comparison) -> tuple[str, str, str, str]:
     if paired is None:
         return "–", "–", "–", "no seed in common"
     return paired.a.show(), paired.b.show(), show_difference(paired.difference.mean), paired.verdict
+
+
+def _paper(contents: Contents) -> list[str]:
+    if not contents.paper:
+        return []
+    lines = [f"## {words.PAPER_TITLE}", "", INCLUDED, ""]
+    for table in contents.paper:
+        lines += [f"**Table {table.number}**: {_safe(table.subject)}", ""]
+        head = ("", "", "published", "ours", "difference", "which run of ours, or why none")
+        body = [
+            (n.number.row, n.number.column, n.number.show(), n.ours, n.difference, n.where or n.reason)
+            for n in table.lines
+        ]
+        lines += _table(head, body)
+    return lines
 
 
 def _leak(contents: Contents) -> list[str]:

@@ -1,0 +1,122 @@
+"""Every number that the paper prints, beside ours or beside the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddlcn.experiments.published import PublishedNumber, list_tables, load_published
+from ddlcn.report.results import CellResult, Grid, compare
+from ddlcn.report.writing import show_difference, show_number
+
+INCLUDED = (
+    "Times: ours are of the whole pipeline, from a decoded picture to its class, on one thread, and in brackets of the "
+    "classifier alone, on codes that are there. What the paper's times include, and on which machine, is not stated; "
+    "they are not compared."
+)
+
+
+@dataclass(frozen=True)
+class NumberLine:
+    """One number of the paper, and the cells of ours that are made to be compared with it."""
+
+    number: PublishedNumber
+    found: tuple[tuple[str, CellResult], ...]  # titles of experiments, cells that were run; the first counts
+    is_planned: bool  # whether a cell is there, run or not
+
+    @property
+    def verdict(self) -> str:
+        """ "reached", "close" (short by no more than one sd of ours), "short"; "" for times and what was not run."""
+        if self.number.is_time or not self.found:
+            return ""
+        return compare(self.found[0][1].accuracy, self.number.value)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing of ours is there; "" if it is."""
+        if self.found:
+            return ""
+        return self.number.not_run or ("not run" if self.is_planned else "")
+
+    @property
+    def where(self) -> str:
+        """Which of our runs counts."""
+        if not self.found:
+            return ""
+        title, result = self.found[0]
+        return ", ".join(filter(None, (title, result.cell.row, result.cell.column)))
+
+    @property
+    def ours(self) -> str:
+        if not self.found:
+            return ""
+        result = self.found[0][1]
+        if self.number.is_time:
+            classify = [1000.0 * row.seconds_to_classify for row in result.rows if row.seconds_to_classify is not None]
+            alone = f" ({show_number(sum(classify) / len(classify))})" if classify else ""
+            return show_number(result.ms_per_image) + alone
+        assert result.accuracy is not None
+        return result.accuracy.show() + (" over classes" if result.cell.over == "classes" else "")
+
+    @property
+    def difference(self) -> str:
+        if not self.verdict:
+            return ""
+        accuracy = self.found[0][1].accuracy
+        assert accuracy is not None
+        return show_difference(accuracy.mean - self.number.value) + (
+            " (within one sd)" if self.verdict == "close" else ""
+        )
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of the paper."""
+
+    number: str
+    subject: str
+    lines: tuple[NumberLine, ...]
+
+
+def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
+    """All tables of the paper; none if the experiments have nothing to do with it."""
+    cells: dict[str, list[tuple[str, CellResult]]] = {}
+    for grid in grids:
+        for result in grid.results:
+            if result.cell.published is not None and result.cell.published.name:
+                cells.setdefault(result.cell.published.name, []).append((grid.experiment.title, result))
+    if not cells:
+        return []
+    by_row: dict[tuple[str, str], list[tuple[str, CellResult]]] = {}
+    for name, number in load_published().items():
+        by_row.setdefault((number.table, number.row), []).extend(cells.get(name, []))
+    lines = []
+    for name, number in load_published().items():
+        own = by_row.get((number.table, number.row), []) if number.is_time else cells.get(name, [])
+        found = [each for each in own if (each[1].ms_per_image if number.is_time else each[1].accuracy) is not None]
+        lines.append(NumberLine(number, tuple(found), bool(own)))
+    return [
+        PaperTable(table, subject, tuple(line for line in lines if line.number.table == table))
+        for table, subject in list_tables()
+    ]
+
+
+def count_numbers(tables: Sequence[PaperTable]) -> str:
+    """The count, in words."""
+    lines = [line for table in tables for line in table.lines]
+    accuracies = [line for line in lines if not line.number.is_time]
+    own = [line for line in accuracies if line.number.is_own]
+    times = [line for line in lines if line.number.is_time]
+    return (
+        f"The paper prints {len(lines)} numbers in its tables. {len(accuracies)} are accuracies: "
+        f"{_count_verdicts(accuracies)}. Of these, {len(own)} are DDLCN's own: {_count_verdicts(own)}. "
+        f"{len(times)} are times; {sum(bool(line.found) for line in times)} of them stand beside ours."
+    )
+
+
+def _count_verdicts(lines: Sequence[NumberLine]) -> str:
+    verdicts = [line.verdict for line in lines]
+    return (
+        f"ours is at or above {verdicts.count('reached')}, short of {verdicts.count('close')} by no more than one "
+        f"standard deviation, short of {verdicts.count('short')} by more, and {verdicts.count('')} were not run"
+    )

@@ -1,0 +1,77 @@
+"""The paper's tables beside ours: verdicts, reasons, and the count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ddlcn.experiments.catalogue import Cell, Experiment
+from ddlcn.experiments.published import load_published
+from ddlcn.experiments.settings import Settings
+from ddlcn.report.published import count_numbers, read_tables
+from ddlcn.report.results import fill_grid, group_by_settings
+from tests.report.made_up import make_row
+
+SETTINGS = Settings("yaleb", 32, 1, 1, 2)
+NAME = "III, DDLCN-2 (1-1), Included"
+
+
+def read_lines(*accuracies, cells=None):
+    cells = cells or (Cell("(1-1)", "depth 2", SETTINGS, 3, load_published()[NAME]),)
+    rows = [make_row(SETTINGS, seed, accuracy, 38) for seed, accuracy in enumerate(accuracies)]
+    experiment = Experiment("yaleb", "Extended Yale B", "", "table", "", cells, ())
+    tables = read_tables([fill_grid(experiment, group_by_settings(rows))])
+    return tables, {line.number.name: line for table in tables for line in table.lines}
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "verdict"), [((0.9, 0.91), "reached"), ((0.86, 0.88), "close"), ((0.80, 0.81), "short"), ((), "")]
+)
+def test_ours_is_compared_with_the_published_number(accuracies, verdict):
+    _, lines = read_lines(*accuracies)
+    assert lines[NAME].verdict == verdict
+
+
+def test_every_number_of_the_paper_has_a_line_in_its_table():
+    tables, lines = read_lines(0.9)
+    assert list(lines) == list(load_published())
+    assert [table.number for table in tables] == ["II", "III", "IV", "V", "VI", "VII"]
+
+
+def test_a_line_says_which_run_counts_or_why_there_is_none():
+    _, lines = read_lines(0.9)
+    assert lines[NAME].where == "Extended Yale B, (1-1), depth 2"
+    assert lines[NAME].difference == "+2.58"
+    assert lines["VI, VGG19, 60"].reason == load_published()["VI, VGG19, 60"].not_run
+    _, lines = read_lines()
+    assert (lines[NAME].where, lines[NAME].reason) == ("", "not run")
+
+
+def test_the_first_run_counts_where_there_are_several():
+    other = replace(SETTINGS, beta=0.01)
+    cells = tuple(Cell(row, "", s, 3, load_published()[NAME]) for row, s in (("one", SETTINGS), ("two", other)))
+    _, lines = read_lines(0.9, cells=cells)
+    assert lines[NAME].where == "Extended Yale B, one"
+    _, lines = read_lines(0.9, cells=cells[::-1])  # the other has no run
+    assert lines[NAME].where == "Extended Yale B, one"
+
+
+def test_times_stand_beside_ours_without_a_verdict():
+    _, lines = read_lines(0.9)
+    line = lines["III, DDLCN-2 (1-1), Time (ms)"]
+    assert line.ours
+    assert (line.verdict, line.difference) == ("", "")
+
+
+def test_the_count_adds_up():
+    tables, _ = read_lines(0.9)
+    text = count_numbers(tables)
+    assert "240 numbers" in text
+    assert "215 are accuracies: ours is at or above 1, short of 0 by" in text
+    assert "214 were not run" in text
+    assert "25 are times; 1 of them stand beside ours" in text
+
+
+def test_experiments_of_ones_own_have_no_such_tables():
+    assert read_lines(0.9, cells=(Cell("mine", "", SETTINGS, 1),))[0] == []
