@@ -3,7 +3,7 @@
     settings -> DDLCNClassifier -> fit on the training images -> predict the test images
 
 What the estimator does not offer goes in by its configuration: dictionary images of the "published" rule, which include
-test images; and other layers to compare with, LLC's codes or random filters.
+test images; and other layers to compare with: LLC's codes, random filters, those of the published code.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, start_row
 from ddlcn.experiments.memory import reset_peak_memory
 from ddlcn.experiments.protocol import draw_split, pick_run, take_part
+from ddlcn.experiments.published_code import RankedCoder
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
 from ddlcn.images import NamedImage
@@ -123,7 +124,7 @@ def make_classifier(settings: Settings, seed: int, n_jobs: int | None = None) ->
         atoms_per_class=settings.atoms_per_class,
         n_layers=n,
         deep_atoms=settings.deep_atoms or "auto",
-        depth=settings.depth,
+        depth="augment" if settings.depth == "published-code" else settings.depth,
         layer_weights=settings.layer_weights[:n] or None,
         n_neighbors=n_neighbors,
         beta=beta,
@@ -151,7 +152,7 @@ def make_features(settings: Settings) -> DenseSIFT:
 def _change_layers(
     config: EncoderConfig, settings: Settings, seed: int, dictionary_items: Sequence[NamedImage]
 ) -> EncoderConfig:
-    """The configuration with LLC's codes or random filters in place of the exact codes, where settings ask for them."""
+    """The configuration with other layers in place of the exact codes, where settings ask for them."""
     (branch,) = config.branches
 
     def make_llc(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
@@ -165,7 +166,13 @@ def _change_layers(
         ones = np.ones(filters.n_atoms)
         return CodedBlock(filters, ones, ones, own.pyramid, own.pool_power)
 
-    if settings.layer == "filters":
+    def make_ranked(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+        coder = RankedCoder(dictionaries)
+        return CodedBlock(coder, np.ones(coder.n_atoms), None, own.pyramid, own.pool_power)
+
+    if settings.depth == "published-code":
+        branch = replace(branch, make_block=make_ranked)
+    elif settings.layer == "filters":
         branch = replace(branch, make_block=make_filters)
     elif settings.coder == "llc":
         branch = replace(branch, make_block=make_llc)

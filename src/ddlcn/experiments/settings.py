@@ -43,7 +43,7 @@ class Settings:
     atoms_per_class : int
         q.
     n_layers : int
-    depth : "augment" or "residual"
+    depth : "augment", "residual", or "published-code" (`ddlcn.experiments.published_code`)
         How deeper layers enter the feature.
     deep_atoms : tuple of int
         Atoms of layers 2, 3, ...; empty: "auto".
@@ -119,7 +119,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
-        check_choice("depth", self.depth, ("augment", "residual"))
+        check_choice("depth", self.depth, ("augment", "residual", "published-code"))
         check_choice("layer", self.layer, ("dictionary", "filters"))
         check_choice("coder", self.coder, ("locality", "llc"))
         check_choice("measure", self.measure, ("accuracy", "approximation"))
@@ -186,10 +186,10 @@ class Settings:
             return f"{self.dataset}, {self.train_per_class or 'all'} per class, {self.describe_method()}"
         p = "A" if self.dictionary_images is None else str(self.dictionary_images)
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
-        residual = ", residual" if self.depth == "residual" else ""
+        depth = "" if self.depth == "augment" else f", {self.depth}"
         first_order = ", first order" if self.first_order else ""
         joint = ", joint" * bool(self.joint) + f", {self.joint}" * isinstance(self.joint, str)
-        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{residual}{first_order}{joint}"
+        return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{depth}{first_order}{joint}"
 
     def describe_method(self) -> str:
         """Which method, and what of it is not usual."""

@@ -178,11 +178,11 @@ class DepthLine:
     base: int  # the smallest depth run
     accuracies: dict[int, Spread]
     paired: dict[int, Paired | None]  # every other depth against the smallest
-    collapses: bool  # whether its layers are dictionaries (docs/method.md 2.1)
+    collapses: bool  # whether it has the paper's form (docs/method.md 2.1)
 
     @property
     def prediction(self) -> str:
-        return "no gain" if self.collapses else "nothing: its layers are not dictionaries"
+        return "no gain" if self.collapses else "nothing: another network than the paper's"
 
     @property
     def measured(self) -> str:
@@ -217,7 +217,7 @@ def compare_depths(groups: dict[Settings, list[Row]]) -> list[DepthLine]:
                 base,
                 {depth: spread for depth, spread in spreads.items() if spread is not None},
                 {depth: pair(depths[base], rows) for depth, rows in depths.items() if depth != base},
-                settings.layer == "dictionary",
+                settings.layer == "dictionary" and settings.depth == "augment",
             )
         )
     return sorted(lines, key=lambda line: -len(line.accuracies))
