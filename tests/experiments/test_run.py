@@ -107,7 +107,10 @@ def test_joint_training_that_was_stopped_goes_on_at_its_epoch(data, digit_folder
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])
-@pytest.mark.parametrize("changes", [{"coder": "llc", "n_neighbors": 5}, {"layer": "filters"}, {"n_neighbors": None}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"coder": "llc", "n_neighbors": 5}, {"layer": "filters"}, {"n_neighbors": None}, {"depth": "published-code"}],
+)
 def test_other_coders_recognise_too(data, digit_folder, changes, n_layers):
     assert run_settings(data, make(digit_folder, n_layers=n_layers, **changes), 0).accuracy > 0.7
 
