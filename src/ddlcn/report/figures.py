@@ -217,7 +217,7 @@ def draw_differences(grids: Sequence[Grid], name: str) -> str:
     axis.axvline(0.0, color=INK, linewidth=1.2)
     axis.set_yticks(range(len(shown)), [_shorten(grid.experiment.title, 44) for grid in shown])
     axis.set_ylim(len(shown) - 0.5, -0.5)
-    axis.set_xlabel("ours minus published, in points of accuracy over all test images")
+    axis.set_xlabel("ours minus published, in points of accuracy")
     axis.spines["left"].set_visible(False)
     return finish(figure, name, "Dot chart: ours minus published for every cell. The numbers are in the tables below.")
 

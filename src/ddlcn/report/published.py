@@ -109,7 +109,7 @@ def count_numbers(tables: Sequence[PaperTable]) -> str:
     times = [line for line in lines if line.number.is_time]
     return (
         f"The paper prints {len(lines)} numbers in its tables. {len(accuracies)} are accuracies: "
-        f"{_count_verdicts(accuracies)}. Of these, {len(own)} are DDLCN's own: {_count_verdicts(own)}. "
+        f"{_count_verdicts(accuracies)}. {len(own)} of them are DDLCN's own: {_count_verdicts(own)}. "
         f"{len(times)} are times; {sum(bool(line.found) for line in times)} of them stand beside ours."
     )
 
