@@ -66,17 +66,18 @@ class PublishedNumber:
 @cache
 def load_published() -> dict[str, PublishedNumber]:
     """All numbers of all tables by name, in the paper's order."""
-    text = resources.files("ddlcn.experiments").joinpath("paper", FILE).read_text()
-    numbers = [
-        number for table in tomllib.loads(text)["table"] for row in table["row"] for number in _read_row(table, row)
-    ]
+    numbers = [number for table in _read_file()["table"] for row in table["row"] for number in _read_row(table, row)]
     return {number.name: number for number in numbers}
 
 
 def list_tables() -> list[tuple[str, str]]:
     """Number and subject of every table."""
-    text = resources.files("ddlcn.experiments").joinpath("paper", FILE).read_text()
-    return [(table["number"], table["what"]) for table in tomllib.loads(text)["table"]]
+    return [(table["number"], table["what"]) for table in _read_file()["table"]]
+
+
+def list_claims() -> list[tuple[str, str]]:
+    """Name and words of everything that the paper claims and that can be tested."""
+    return [(claim["id"], claim["says"]) for claim in _read_file()["claim"]]
 
 
 def find_published(stated: Any) -> PublishedNumber | None:
@@ -90,6 +91,11 @@ def find_published(stated: Any) -> PublishedNumber | None:
         close = get_close_matches(stated, numbers, 3, 0.0)
         raise ValueError(f"the paper has no number {stated!r}; did you mean {' or '.join(map(repr, close))}?")
     return numbers[stated]
+
+
+@cache
+def _read_file() -> dict[str, Any]:
+    return tomllib.loads(resources.files("ddlcn.experiments").joinpath("paper", FILE).read_text())
 
 
 def _read_row(table: dict[str, Any], row: dict[str, Any]) -> list[PublishedNumber]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ddlcn.experiments.catalogue import Experiment
 from ddlcn.experiments.store import Row
 from ddlcn.report.approximation import ErrorLine, read_errors
+from ddlcn.report.claims import Claim, read_claims
 from ddlcn.report.classes import Confusion, read_confusions
 from ddlcn.report.comparisons import (
     Comparison,
@@ -25,6 +26,8 @@ from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_
 from ddlcn.report.writing import count
 
 QUICK_BANNER = "Quick look, not the result: a small part of the data, one seed, small dictionaries."
+CLAIMS_TITLE = "The paper's claims, tested"
+CLAIMS_NOTE = "Verdicts and figures are computed from the runs, with our measurements on both sides of a comparison."
 PAPER_TITLE = "The paper's tables, number by number"
 CONTEST_NOTE = (
     "Recognised, per cent: mean over seeds ± half its 95 % interval, by training images per class. "
@@ -87,6 +90,7 @@ class Contents:
     summary: str
     paper: list[PaperTable]  # its tables, number by number
     paper_summary: str
+    claims: list[Claim]
     sections: list[Section]
     leak: list[Comparison]
     depths: list[DepthLine]
@@ -120,6 +124,7 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
         _summarise(counts),
         paper,
         count_numbers(paper) if paper else "",
+        read_claims(grids, paper, depths),
         [_read_section(grid) for grid in grids],
         compare_rules(ours),
         depths,

@@ -52,7 +52,7 @@ def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
 
 def _list_menu(contents: Contents) -> list[tuple[str, str]]:
     menu = [(f"experiment-{i}", section.grid.experiment.title) for i, section in enumerate(contents.sections, start=1)]
-    menu += [("paper", words.PAPER_TITLE)] if contents.paper else []
+    menu += [("claims", words.CLAIMS_TITLE), ("paper", words.PAPER_TITLE)] if contents.paper else []
     menu += [("leak", "The leak"), ("depth", "Depth, and what the mathematics predicts")]
     if contents.confusions:
         menu.append(("classes", "Best and worst classes"))

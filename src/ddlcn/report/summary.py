@@ -39,7 +39,14 @@ def render_summary(rows: Sequence[Row], experiments: Sequence[Experiment]) -> st
     ]
     for section in contents.sections:
         lines += _section(section)
-    lines += _paper(contents) + _leak(contents) + _depths(contents) + _times(contents) + _origins(contents)
+    lines += (
+        _claims(contents)
+        + _paper(contents)
+        + _leak(contents)
+        + _depths(contents)
+        + _times(contents)
+        + _origins(contents)
+    )
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -140,6 +147,14 @@ def _paired(comparison: Comparison) -> tuple[str, str, str, str]:
     if paired is None:
         return "–", "–", "–", "no seed in common"
     return paired.a.show(), paired.b.show(), show_difference(paired.difference.mean), paired.verdict
+
+
+def _claims(contents: Contents) -> list[str]:
+    if not contents.claims:
+        return []
+    lines = [f"## {words.CLAIMS_TITLE}", "", words.CLAIMS_NOTE, ""]
+    body = [(claim.says, claim.verdict, claim.evidence) for claim in contents.claims]
+    return lines + _table(("the paper says", "as measured here", "evidence"), body)
 
 
 def _paper(contents: Contents) -> list[str]:
