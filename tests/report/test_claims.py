@@ -14,12 +14,12 @@ from ddlcn.report.results import fill_grid, group_by_settings
 from tests.report.made_up import make_row
 
 
-def judge(claim, **accuracies):
+def judge(claim, epochs=(), **accuracies):
     """The verdict on a claim."""
-    return judge_all(**accuracies)[claim]
+    return judge_all(epochs, **accuracies)[claim]
 
 
-def judge_all(**accuracies):
+def judge_all(epochs=(), **accuracies):
     """All verdicts, from made-up accuracies of the cells of some experiments (None: not run)."""
     rng = np.random.default_rng(0)
     rows, experiments = [], []
@@ -29,7 +29,16 @@ def judge_all(**accuracies):
         for cell in experiment.cells:
             accuracy = measure(cell)
             seeds = range(0 if accuracy is None else min(3, cell.seeds))
-            rows += [make_row(cell.settings, seed, accuracy + 1e-4 * rng.normal(), 38) for seed in seeds]
+            rows += [
+                make_row(
+                    cell.settings,
+                    seed,
+                    accuracy + 1e-4 * rng.normal(),
+                    38,
+                    epochs=epochs if cell.column == "joint" else [],
+                )
+                for seed in seeds
+            ]
     groups = group_by_settings(rows)
     grids = [fill_grid(experiment, groups) for experiment in experiments]
     return {each.id: each.verdict for each in read_claims(grids, read_tables(grids), compare_depths(groups))}
@@ -90,7 +99,11 @@ def test_dictionary_size(ours, verdict):
 
 @pytest.mark.parametrize(("joint", "verdict"), [(0.95, HOLDS), (0.9, FAILS)])
 def test_joint(joint, verdict):
-    assert judge("joint", yaleb=of_yaleb, joint=lambda cell: joint if cell.column == "joint" else 0.9) == verdict
+    def measure(cell):
+        return joint if cell.column == "joint" else 0.9
+
+    assert judge("joint", yaleb=of_yaleb, joint=measure) == UNTESTED  # frozen dictionaries stayed everywhere
+    assert judge("joint", epochs=[[0.5, 0.2]], yaleb=of_yaleb, joint=measure) == verdict
 
 
 @pytest.mark.parametrize(("filters", "verdict"), [(0.8, IN_PART), (0.95, FAILS)])
