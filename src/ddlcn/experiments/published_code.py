@@ -1,4 +1,4 @@
-"""Codes as the authors' published MATLAB code has them, beside the paper's: for experiments only (docs/depth.md).
+"""Codes as the authors' published MATLAB code has them, beside the paper's: for experiments only (docs/method.md 2.4).
 
 It differs from the paper in four ways. Layer 1 solves
 
