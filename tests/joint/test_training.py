@@ -128,7 +128,9 @@ def test_where_it_helps_the_classifier_is_better_and_travels(digits, tmp_path, m
     assert describe_model(tmp_path / "m.ddlcn")["joint"] == model.card_["joint"]
 
 
-@pytest.mark.parametrize(("n_images", "n_inside", "n_outside"), [(40, 80, 40), (2400, 4000, 2400), (9000, 4000, 5000)])
+@pytest.mark.parametrize(
+    ("n_images", "n_inside", "n_outside"), [(40, 80, 40), (2400, 4000, 2400), (30000, 4000, 20000)]
+)
 def test_a_third_is_held_out_and_no_more_is_learned_from_than_needed(n_images, n_inside, n_outside):
     labels = np.repeat(np.arange(3), n_images)
     inside, outside = choosing.hold_out(labels, np.random.default_rng(0))
