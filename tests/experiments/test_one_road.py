@@ -24,6 +24,7 @@ from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.experiments import protocol, run, run_baseline
 from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
 from ddlcn.experiments.protocol import draw_split, pick_run, take_part
+from ddlcn.experiments.published_code import RankedCoder
 from ddlcn.experiments.run import run_settings
 from ddlcn.experiments.run_baseline import run_method
 from ddlcn.images import name_images, read_image
@@ -116,8 +117,9 @@ def make_sift(s):
 
 def make_estimator(s, n_layers):
     neighbors = [s.n_neighbors] + (list(s.deep_neighbors) or [s.n_neighbors] * (n_layers - 1))
+    depth = "augment" if s.depth == "published-code" else s.depth
     return DDLCNClassifier(
-        make_sift(s), atoms_per_class=s.atoms_per_class, n_layers=n_layers, depth=s.depth,
+        make_sift(s), atoms_per_class=s.atoms_per_class, n_layers=n_layers, depth=depth,
         deep_atoms=s.deep_atoms[: n_layers - 1] if s.deep_atoms else "auto",
         layer_weights=s.layer_weights[:n_layers] if s.layer_weights else None,
         n_neighbors=tuple(neighbors[:n_layers]), beta=s.beta, first_order=s.first_order, pyramid=s.pyramid,
@@ -192,6 +194,16 @@ def predict_by_hand(s, part):
     if s.layer == "filters":
         some = np.concatenate([d.values for d in sift.transform(part.take(part.split.dictionary[:200]))])
         respond = make_filters([len(each) for each in atoms], some.astype(np.float64))
+    elif s.depth == "published-code":
+        coder = RankedCoder(atoms)  # compared with scikit-learn's path in test_published_code
+
+        def respond(X):
+            block = coder.encode_block(X)
+            Z = np.zeros((len(X), coder.n_atoms))
+            for z, columns, values, count in zip(Z, block.indices, block.values, block.counts, strict=True):
+                np.add.at(z, columns[:count], values[:count])
+            return Z
+
     else:
         assert s.n_layers == 1  # a deeper one would need the paths through its layers
 
@@ -252,7 +264,7 @@ def pick(test):
 
 
 def is_changed(s):
-    return s.layer == "filters" or s.coder == "llc"
+    return s.layer == "filters" or s.coder == "llc" or s.depth == "published-code"
 
 
 @pick(lambda s: s.method == "DDLCN" and s.measure == "accuracy" and not is_changed(s))

@@ -96,8 +96,12 @@ def test_a_short_code_shows_the_first_atoms():
     np.testing.assert_allclose(z[len(D) :].reshape(N_LAYER1, -1), gamma, atol=1e-8)
 
 
-def test_too_few_atoms_or_too_many_layers_are_refused():
-    with pytest.raises(ValueError, match="more than 15 atoms"):
-        RankedCoder([D[:15]]).encode_block(X)
+def test_of_few_atoms_all_but_one_are_used():
+    coder = RankedCoder([D[:12], U[:6]])
+    assert coder.n_atoms == 12 + 11 * 6
+    assert (np.count_nonzero(lay_out(coder, X)[:, :12], axis=1) <= 11).all()
+
+
+def test_more_layers_are_refused():
     with pytest.raises(ValueError, match="one or two layers"):
         RankedCoder([D, U, U])

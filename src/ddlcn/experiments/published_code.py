@@ -37,7 +37,7 @@ class RankedCoder:
     Parameters
     ----------
     dictionaries : sequence of one or two ndarrays (D_l, m)
-        Layer 1 has at least 16 atoms, layer 2 at least 11.
+        Where layer 1 has 15 atoms or fewer, or layer 2 has 10 or fewer, all but one are used.
     """
 
     def __init__(self, dictionaries: Sequence[Array]) -> None:
@@ -50,16 +50,16 @@ class RankedCoder:
         self._deep: tuple[Array, Array] | None = None
         if len(dictionaries) == 2:
             upper = np.asarray(dictionaries[1], np.float64)
-            self._n_deep = len(upper)
+            self._n_deep, self._n_ranks = len(upper), min(N_LAYER1, len(atoms) - 1)
             self._deep = encode_weighted(atoms, upper, upper @ upper.T, N_LAYER2)[:2]
-            self.n_atoms += N_LAYER1 * len(upper)
+            self.n_atoms += self._n_ranks * len(upper)
 
     def encode_block(self, X: Array) -> CodeBlock:
         """Code descriptors X (n, m)."""
         columns, values, counts = encode_weighted(np.asarray(X, np.float64), self._atoms, self._gram, N_LAYER1)
         if self._deep is not None:
             # Every descriptor has all entries; those of atoms that are not there are zero.
-            filled = np.arange(N_LAYER1) < counts[:, None]
+            filled = np.arange(self._n_ranks) < counts[:, None]
             values[~filled], columns[~filled] = 0.0, 0
             deep_columns, deep_values = self._append(columns, values, counts)
             columns, values = np.hstack([columns, deep_columns]), np.hstack([values, deep_values])
@@ -67,25 +67,27 @@ class RankedCoder:
         return CodeBlock(columns.astype(np.int32), values, counts.astype(np.int32), np.zeros(len(X)))
 
     def _append(self, columns: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """Columns and values (n, 15 * 10) of the second block."""
+        """Columns and values (n, ranks * nonzeros of layer 2) of the second block."""
         assert self._deep is not None
         gamma_columns, gamma_values = self._deep
         order = np.argsort(columns, axis=1, kind="stable")
         active, z = np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
-        for i in np.flatnonzero(counts != N_LAYER1).tolist():
+        for i in np.flatnonzero(counts != self._n_ranks).tolist():
             code = dict(zip(columns[i, : counts[i]].tolist(), values[i, : counts[i]].tolist(), strict=True))
-            active[i] = np.arange(N_LAYER1)
-            z[i] = [code.get(j, 0.0) for j in range(N_LAYER1)]
+            active[i] = np.arange(self._n_ranks)
+            z[i] = [code.get(j, 0.0) for j in range(self._n_ranks)]
             if not z[i].any():
                 z[i] = 1.0
-        at = len(self._atoms) + np.arange(N_LAYER1)[:, None] * self._n_deep + gamma_columns[active]
+        at = len(self._atoms) + np.arange(self._n_ranks)[:, None] * self._n_deep + gamma_columns[active]
         return at.reshape(len(at), -1), (z[:, :, None] * gamma_values[active]).reshape(len(at), -1)
 
 
 def encode_weighted(X: Array, D: Array, gram: Array, n_nonzero: int) -> tuple[Array, Array, Array]:
-    """Codes of X (n, m) over atoms D (atoms, m): columns and values (n, n_nonzero), and how many are filled (n,)."""
-    if len(D) <= n_nonzero:
-        raise ValueError(f"the published code needs more than {n_nonzero} atoms here; got {len(D)}")
+    """Codes of X (n, m) over atoms D (atoms, m): columns and values (n, width), and how many are filled (n,).
+
+    The width is `n_nonzero`, or one less than there are atoms.
+    """
+    n_nonzero = min(n_nonzero, len(D) - 1)
     weights = np.full((len(X), len(D)), FAR)
     distances = measure_distances(X, D)
     nearest = np.argpartition(distances, n_nonzero, axis=1)[:, :n_nonzero]
