@@ -46,9 +46,9 @@ def test_the_file_of_numbers_is_no_experiment():
     assert FILE.removesuffix(".toml") not in experiment_names()
 
 
-def test_a_number_knows_its_deviation_its_time_and_whose_it_is():
+def test_a_number_knows_its_deviation_and_whose_it_is():
     number = load_published()["III, DDLCN-2 (1-1), Included"]
-    assert (number.value, number.sd, number.ms, number.is_own) == (87.42, 1.33, 0.18, True)
+    assert (number.value, number.sd, number.is_own) == (87.42, 1.33, True)
     assert number.show() == "87.42 ± 1.33"
     assert not load_published()["III, SRC (all), Included"].is_own
 
@@ -59,6 +59,12 @@ def test_an_experiment_of_ones_own_may_state_a_number():
     assert cell.published is not None
     assert (cell.published.value, cell.published.name) == (98.5, "")
     assert find_published(None) is None
+
+
+@pytest.mark.parametrize("stated", [True, [98.5], {"value": 98.5}])
+def test_what_is_no_number_is_refused(stated):
+    with pytest.raises(ValueError, match="a place in the paper or a number"):
+        find_published(stated)
 
 
 def test_a_place_that_the_paper_does_not_have_is_refused_with_its_neighbours():

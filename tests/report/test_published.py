@@ -48,6 +48,11 @@ def test_a_line_says_which_run_counts_or_why_there_is_none():
     assert (lines[NAME].where, lines[NAME].reason) == ("", "not run")
 
 
+def test_a_line_says_what_is_doubtful_about_the_number():
+    _, lines = read_lines(0.9)
+    assert lines["III, FDDL, Included"].remark == f"not run; {load_published()['III, FDDL, Included'].note}"
+
+
 def test_the_first_run_counts_where_there_are_several():
     other = replace(SETTINGS, beta=0.01)
     cells = tuple(Cell(row, "", s, 3, load_published()[NAME]) for row, s in (("one", SETTINGS), ("two", other)))

@@ -28,8 +28,6 @@ class PublishedNumber:
         Per cent; milliseconds in a column of times.
     sd : float, optional
         The paper's ±.
-    ms : float, optional
-        Per test image, printed in the same row.
     table, row, column : str
         Its place; "" for a number that a user's own experiment states.
     is_own : bool
@@ -42,7 +40,6 @@ class PublishedNumber:
 
     value: float
     sd: float | None = None
-    ms: float | None = None
     table: str = ""
     row: str = ""
     column: str = ""
@@ -84,8 +81,10 @@ def find_published(stated: Any) -> PublishedNumber | None:
     """What an experiment states as `published`: the name of a number, a number of its own, or nothing."""
     if stated is None:
         return None
+    if isinstance(stated, int | float) and not isinstance(stated, bool):
+        return PublishedNumber(stated)
     if not isinstance(stated, str):
-        return PublishedNumber(float(stated))
+        raise ValueError(f"published must be a place in the paper or a number in per cent; got {stated!r}")
     numbers = load_published()
     if stated not in numbers:
         close = get_close_matches(stated, numbers, 3, 0.0)
@@ -100,18 +99,16 @@ def _read_file() -> dict[str, Any]:
 
 def _read_row(table: dict[str, Any], row: dict[str, Any]) -> list[PublishedNumber]:
     label = row["method"] if "(" in row["method"] or "setting" not in row else f"{row['method']} ({row['setting']})"
-    values, deviations, reasons = row["values"], row.get("sd", {}), row.get("not_run", {})
     return [
         PublishedNumber(
             value,
-            deviations.get(column),
-            None if column == TIME else values.get(TIME),
+            row.get("sd", {}).get(column),
             table["number"],
             label,
             column,
             row.get("ddlcn", False),
             row.get("note", ""),
-            reasons.get(column, "") if isinstance(reasons, dict) else reasons,
+            row.get("not_run", ""),
         )
-        for column, value in values.items()
+        for column, value in row["values"].items()
     ]

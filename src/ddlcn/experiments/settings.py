@@ -188,7 +188,7 @@ class Settings:
         t = "" if self.train_per_class is None else f", {self.train_per_class} per class"
         depth = "" if self.depth == "augment" else f", {self.depth}"
         first_order = ", first order" if self.first_order else ""
-        joint = ", joint" * bool(self.joint) + f", {self.joint}" * isinstance(self.joint, str)
+        joint = "" if not self.joint else ", joint" if self.joint is True else f", joint, {self.joint}"
         return f"{self.dataset} ({p}-{self.atoms_per_class}){t}, {self.rule}{depth}{first_order}{joint}"
 
     def describe_method(self) -> str:

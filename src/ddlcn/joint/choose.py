@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from ddlcn.blocks import Branch, EncodedImages, Encoding
+from ddlcn.decisions import iter_decisions
 from ddlcn.images.copies import TURNED, add_copies, count_copies
 from ddlcn.joint.objective import HingeLoss
 from ddlcn.joint.progress import UNWATCHED, JointProgress, KeptState
@@ -213,7 +214,8 @@ def choose(
         """The SVM on branches learned inside, and which of the held-out images it recognises."""
         network = Encoding(branches, encoding.weights)
         svm = train(EncodedImages(network, seen.items, n_jobs), seen.labels, config, n_jobs).svm
-        return svm, pick_class(svm.decide(network.transform(held_out, n_jobs))) == y_true
+        decided = iter_decisions(network, svm, held_out, n_jobs)
+        return svm, pick_class(np.concatenate([each.decisions for each in decided])) == y_true
 
     svm, reference = fit(frozen)
     best, best_right, found = None, reference, [f"frozen {100 * reference.mean():.1f} %"]

@@ -174,10 +174,10 @@ def _test_few_images(e: Evidence) -> Finding:
         other = best.points[t].over_classes
         if other is None:
             continue
-        mean = own.found[0][1].over_classes
-        ahead.append(mean.mean > other.mean)
+        ours = own.found[0][1].over_classes
+        ahead.append(ours.mean > other.mean)
         sentences.append(
-            f"{t} images per class, mean over classes: DDLCN-3 (31-30) {mean.show()}, {best.method} {other.show()}."
+            f"{t} images per class, mean over classes: DDLCN-3 (31-30) {ours.show()}, {best.method} {other.show()}."
         )
     return (_judge(sum(ahead), len(ahead)), " ".join(sentences)) if ahead else None
 

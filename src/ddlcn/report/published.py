@@ -22,7 +22,6 @@ class NumberLine:
 
     number: PublishedNumber
     found: tuple[tuple[str, CellResult], ...]  # titles of experiments, cells that were run; the first counts
-    is_planned: bool  # whether a cell is there, run or not
 
     @property
     def verdict(self) -> str:
@@ -34,9 +33,7 @@ class NumberLine:
     @property
     def reason(self) -> str:
         """Why nothing of ours is there; "" if it is."""
-        if self.found:
-            return ""
-        return self.number.not_run or ("not run" if self.is_planned else "")
+        return "" if self.found else self.number.not_run or "not run"
 
     @property
     def where(self) -> str:
@@ -45,6 +42,11 @@ class NumberLine:
             return ""
         title, result = self.found[0]
         return ", ".join(filter(None, (title, result.cell.row, result.cell.column)))
+
+    @property
+    def remark(self) -> str:
+        """Which run of ours, or why none; and what is doubtful about the published number."""
+        return "; ".join(filter(None, (self.where or self.reason, self.number.note)))
 
     @property
     def ours(self) -> str:
@@ -94,7 +96,7 @@ def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
     for name, number in load_published().items():
         own = by_row.get((number.table, number.row), []) if number.is_time else cells.get(name, [])
         found = [each for each in own if (each[1].ms_per_image if number.is_time else each[1].accuracy) is not None]
-        lines.append(NumberLine(number, tuple(found), bool(own)))
+        lines.append(NumberLine(number, tuple(found)))
     return [
         PaperTable(table, subject, tuple(line for line in lines if line.number.table == table))
         for table, subject in list_tables()

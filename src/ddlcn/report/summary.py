@@ -164,10 +164,7 @@ def _paper(contents: Contents) -> list[str]:
     for table in contents.paper:
         lines += [f"**Table {table.number}**: {_safe(table.subject)}", ""]
         head = ("", "", "published", "ours", "difference", "which run of ours, or why none")
-        body = [
-            (n.number.row, n.number.column, n.number.show(), n.ours, n.difference, n.where or n.reason)
-            for n in table.lines
-        ]
+        body = [(n.number.row, n.number.column, n.number.show(), n.ours, n.difference, n.remark) for n in table.lines]
         lines += _table(head, body)
     return lines
 
