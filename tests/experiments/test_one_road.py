@@ -8,6 +8,7 @@ test set, to be looked at once: here they are made up.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -297,6 +298,23 @@ def test_a_cell_of_approximation_is_the_estimators(kind, open_part):
     layers = zip(*fit_estimator(settings, part).reconstruct(images), strict=True)
     errors = [np.sum((wanted - np.concatenate(layer)) ** 2) / np.sum(wanted**2) for layer in layers]
     np.testing.assert_allclose(run_settings(data, settings, SEED).errors, errors, rtol=1e-9)
+
+
+@pick(lambda s: s.measure == "layers")
+def test_a_cell_of_layers_is_the_estimators(kind, open_part):
+    settings = CELLS[kind]
+    data, part = open_part(settings)
+    images, y = part.take(part.split.test), part.y_test
+    found = run_settings(data, settings, SEED).layers
+    assert len(found) == settings.n_layers
+    for n_layers in (1, 2, settings.n_layers):
+        shallow = fit_estimator(replace(settings, n_layers=n_layers), part)
+        features, means = shallow.transform(images).toarray().astype(np.float64), {}
+        for c in np.unique(y):
+            means[c] = features[y == c].mean(axis=0)
+        between = sum(np.sum((means[c] - features.mean(axis=0)) ** 2) for c in y)
+        within = sum(np.sum((feature - means[c]) ** 2) for feature, c in zip(features, y, strict=True))
+        assert found[n_layers - 1]["separability"] == pytest.approx(between / within, rel=1e-6)
 
 
 @pick(lambda s: s.method != "DDLCN")

@@ -7,7 +7,8 @@ import pytest
 
 from ddlcn.experiments.catalogue import load_experiment
 from ddlcn.experiments.published import list_claims
-from ddlcn.report.claims import FAILS, HOLDS, IN_PART, TESTS, UNTESTED, read_claims
+from ddlcn.report.claim_tests import FAILS, HOLDS, IN_PART, TESTS
+from ddlcn.report.claims import UNTESTED, read_claims
 from ddlcn.report.comparisons import compare_depths
 from ddlcn.report.published import read_tables
 from ddlcn.report.results import fill_grid, group_by_settings

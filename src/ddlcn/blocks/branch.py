@@ -17,7 +17,6 @@ from ddlcn.configuration import BranchConfig
 from ddlcn.descriptors import Descriptors, describe
 from ddlcn.images import NamedImage
 from ddlcn.pooling import assign_cells
-from ddlcn.utils.sparse_rows import make_csr
 
 Array = NDArray[Any]
 
@@ -91,12 +90,8 @@ class Branch:
         X = self.collect([describe(self.descriptors, item)]).X
         if isinstance(self.coded.coder, ResidualCoder):
             return list(self.coded.coder.reconstruct(X))
-        codes = self.coded.encode(X)
-        used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
-        starts = np.concatenate([[0], np.cumsum(codes.counts)])
-        Z = make_csr(codes.values[used], codes.indices[used], starts, (len(X), len(self.dictionaries[0])))
         deep_codes = encode_layers(self.dictionaries, self.config.beta, self.config.n_neighbors, TOL, n_jobs=1)
-        return reconstruct(Z, self.dictionaries, deep_codes)
+        return reconstruct(self.coded.encode_rows(X), self.dictionaries, deep_codes)
 
     def __getstate__(self) -> dict[str, Any]:
         # Blocks are prepared again from the dictionaries: they hold tables that need not travel.

@@ -17,6 +17,7 @@ from ddlcn.coding.locality import BLOCK, CodeBlock, join_blocks
 from ddlcn.descriptors import Descriptors
 from ddlcn.images import NamedImage
 from ddlcn.pooling import attribute, count_cells, pool
+from ddlcn.utils.sparse_rows import make_csr
 
 Array = NDArray[Any]
 
@@ -93,6 +94,13 @@ class CodedBlock:
     def encode(self, X: Array) -> CodeBlock:
         """Codes of many descriptors (n, m), in the calling thread."""
         return join_blocks([self.coder.encode_block(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)])
+
+    def encode_rows(self, X: Array) -> Any:
+        """The same codes as a csr_array (n, atoms)."""
+        codes = self.encode(X)
+        used = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
+        starts = np.concatenate([[0], np.cumsum(codes.counts)])
+        return make_csr(codes.values[used], codes.indices[used], starts, (len(X), self.coder.n_atoms))
 
 
 class FirstOrderBlock:

@@ -1,4 +1,4 @@
-"""What a run measures: accuracy and time of a fitted classifier, or the error of each layer's approximation.
+"""What a run measures: accuracy and time of a fitted classifier, or what each layer does.
 
 In: a trial (images, labels, split) and a fitted classifier. Out: the row with its numbers filled in.
 """
@@ -21,6 +21,7 @@ from ddlcn.datasets import Dataset
 from ddlcn.descriptors import describe
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.engines.compile import clock
+from ddlcn.experiments.layers import measure_layers
 from ddlcn.experiments.memory import peak_memory_mb
 from ddlcn.experiments.protocol import Split
 from ddlcn.experiments.settings import Settings
@@ -33,6 +34,8 @@ from ddlcn.utils.threads import count_threads
 N_TIMED = 64
 # Test images whose descriptors are reconstructed.
 N_RECONSTRUCTED = 50
+# Test images by which layers are judged.
+N_BY_LAYER = 1000
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,15 @@ def fill_in_approximation(row: Row, trial: Trial, model: DDLCNEncoder) -> Row:
         total += float((X**2).sum())
         squares += [float(((X - layer) ** 2).sum()) for layer in layers]
     return replace(row, errors=(squares / total).tolist(), finished=now())
+
+
+def fill_in_layers(row: Row, trial: Trial, model: DDLCNEncoder, may_show: bool) -> Row:
+    """What each layer is like, on test images."""
+    test = trial.split.test
+    chosen = test[np.linspace(0, len(test) - 1, min(len(test), N_BY_LAYER)).round().astype(np.intp)]
+    items = [trial.items[i] for i in chosen.tolist()]
+    layers = measure_layers(model, items, trial.labels[chosen], may_show, trial.n_jobs)
+    return replace(row, layers=layers, finished=now())
 
 
 def note_accuracy(row: Row, y_true: NDArray[np.intp], y_pred: NDArray[np.intp], n_classes: int) -> Row:

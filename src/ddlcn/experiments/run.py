@@ -25,7 +25,7 @@ from ddlcn.descriptors import DenseSIFT, describe, keep_descriptors
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.filters import FilterBank
-from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, start_row
+from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, fill_in_layers, start_row
 from ddlcn.experiments.memory import reset_peak_memory
 from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.published_code import RankedCoder
@@ -71,6 +71,9 @@ def run_settings(
     say("learning")
     if settings.measure == "approximation":
         return fill_in_approximation(row, trial, fit_encoder(trial, settings, seed))
+    if settings.measure == "layers":
+        may_show = all(map(data.may_show, range(len(data.class_names))))
+        return fill_in_layers(row, trial, fit_encoder(trial, settings, seed), may_show)
     begin = clock()
     model = fit_model(trial, settings, seed, JointProgress(epochs, say))
     fit_seconds = clock() - begin

@@ -55,6 +55,8 @@ class Row:
         Where the settings asked for more than the data have.
     errors : list of float
         Relative reconstruction error of each layer, for `measure="approximation"`.
+    layers : list of dicts
+        What each layer is like, for `measure="layers"` (`experiments.layers`).
     epochs : list of [classification error, reconstruction error]
         Of joint training; empty where the dictionaries stayed frozen.
     atoms : list of [before, after]
@@ -79,6 +81,7 @@ class Row:
     n_train: int = 0
     note: str = ""
     errors: list[float] = field(default_factory=list)
+    layers: list[dict[str, Any]] = field(default_factory=list)
     epochs: list[list[float]] = field(default_factory=list)
     atoms: list[list[list[list[float]]]] = field(default_factory=list)
     data: str = ""

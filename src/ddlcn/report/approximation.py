@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ddlcn.experiments.catalogue import Cell
 from ddlcn.report.results import CellResult, Grid
 from ddlcn.report.writing import Spread, describe
 
@@ -24,21 +25,25 @@ class ErrorLine:
 
 def read_errors(grid: Grid) -> list[ErrorLine]:
     """One line for each cell that measures approximation."""
-    several = len({result.cell.column for result in grid.approximations}) > 1
-    return [_read(result, several) for result in grid.approximations]
+    own = [result for result in grid.by_layer if result.cell.settings.measure == "approximation"]
+    several = len({result.cell.column for result in own}) > 1
+    return [_read(result, several) for result in own]
 
 
 def _read(result: CellResult, name_column: bool) -> ErrorLine:
-    settings = result.cell.settings
-    parts = (result.cell.row, result.cell.column if name_column or not result.cell.row else "")
-    label = ", ".join(part for part in parts if part)
-    label = label or f"{settings.dataset} {describe(settings)}"
+    label = label_cell(result.cell, name_column)
     depth = max((len(row.errors) for row in result.rows), default=0)
     spreads = [Spread.of([row.errors[i] for row in result.rows if len(row.errors) > i]) for i in range(depth)]
     errors = tuple(spread for spread in spreads if spread is not None)
     return ErrorLine(
         label, errors, f"{len(result.rows)} of {result.cell.seeds} seeds", f"{label}: {describe_errors(errors)}"
     )
+
+
+def label_cell(cell: Cell, name_column: bool) -> str:
+    """What a cell is called in a list: its row, and its column where there are several."""
+    parts = (cell.row, cell.column if name_column or not cell.row else "")
+    return ", ".join(filter(None, parts)) or f"{cell.settings.dataset} {describe(cell.settings)}"
 
 
 def describe_errors(errors: tuple[Spread, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ddlcn.experiments.catalogue import Experiment
 from ddlcn.experiments.store import Row
 from ddlcn.report.approximation import read_errors
+from ddlcn.report.layers import read_layers
 from ddlcn.report.results import CellResult, fill_grid, group_by_settings
 from ddlcn.report.writing import show_difference, show_number
 
@@ -38,8 +39,8 @@ def print_experiment(experiment: Experiment, rows: Sequence[Row], console: Conso
         table.add_row(*_show(result))
     if grid.results:
         console.print(table)
-    for line in read_errors(grid):
-        console.print(line.sentence)
+    for sentence in [each.sentence for each in read_errors(grid)] + [each.sentence for each in read_layers(grid)]:
+        console.print(sentence)
     for note in grid.footnotes:
         console.print(f"note: {note}")
 

@@ -20,6 +20,7 @@ from ddlcn.report.comparisons import (
 )
 from ddlcn.report.contest import Panel, read_panels
 from ddlcn.report.joint import JointLine, read_joint
+from ddlcn.report.layers import LayerLine, read_layers
 from ddlcn.report.published import PaperTable, count_numbers, read_tables
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
 from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_times, summarise_times
@@ -77,6 +78,7 @@ class Section:
     grid: Grid
     comparisons: list[tuple[str, str, list[Comparison]]]
     errors: list[ErrorLine]
+    layers: list[LayerLine]
     panels: list[Panel]  # of a contest
     joint: list[JointLine]
 
@@ -140,11 +142,11 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
 
 def _read_section(grid: Grid) -> Section:
     panels = read_panels(grid) if grid.experiment.kind == "contest" else []
-    return Section(grid, compare_named(grid), read_errors(grid), panels, read_joint(grid))
+    return Section(grid, compare_named(grid), read_errors(grid), read_layers(grid), panels, read_joint(grid))
 
 
 def _count(grids: Sequence[Grid]) -> Counts:
-    cells = [result for grid in grids for result in (*grid.results, *grid.approximations)]
+    cells = [result for grid in grids for result in (*grid.results, *grid.by_layer)]
     run = [result for result in cells if result.is_run]
     verdicts = [result.verdict for result in run]
     bars = [result for result in cells if result.cell.bar is not None]

@@ -80,7 +80,7 @@ class Grid:
     column_names: tuple[str, ...]
     slots: dict[tuple[str, str], list[CellResult]]
     results: tuple[CellResult, ...]  # cells that measure accuracy, in the experiment's order
-    approximations: tuple[CellResult, ...]
+    by_layer: tuple[CellResult, ...]  # cells that measure something of every layer
     footnotes: tuple[str, ...] = ()
 
     @property
@@ -127,11 +127,11 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
     """Assign every row to its cell."""
     footnotes: list[str] = []
     slots: dict[tuple[str, str], list[CellResult]] = defaultdict(list)
-    results, approximations = [], []
+    results, by_layer = [], []
     for cell in experiment.cells:
         rows = tuple(row for row in groups.get(cell.settings, []) if row.seed < cell.seeds)
-        if cell.settings.measure == "approximation":
-            approximations.append(CellResult(cell, tuple(row for row in rows if row.errors)))
+        if cell.settings.measure != "accuracy":
+            by_layer.append(CellResult(cell, tuple(row for row in rows if row.errors or row.layers)))
             continue
         ended = [row.note.partition(":")[0] for row in rows if row.accuracy is None]
         rows = tuple(row for row in rows if row.accuracy is not None)
@@ -149,9 +149,7 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
         slots[_place(experiment, cell)].append(result)
     row_names = tuple(dict.fromkeys(row for row, _ in slots))
     column_names = tuple(dict.fromkeys(column for _, column in slots))
-    return Grid(
-        experiment, row_names, column_names, dict(slots), tuple(results), tuple(approximations), tuple(footnotes)
-    )
+    return Grid(experiment, row_names, column_names, dict(slots), tuple(results), tuple(by_layer), tuple(footnotes))
 
 
 def compare(ours: Spread | None, goal: float | None) -> str:

@@ -92,6 +92,17 @@ def _section(section: Section) -> list[str]:
             ],
         )
         lines += [f"- {_safe(line.sentence)}" for line in section.errors] + [""]
+    for line in section.layers:
+        lines += [f"- {_safe(line.sentence)}", ""]
+        if line.separability:
+            head = (line.seeds, *(f"layer {i + 1}" for i in range(len(line.separability))))
+            measured = (
+                ("separability", line.separability, 4),
+                ("largest code", line.largest_codes, 2),
+                ("mean code", line.mean_codes, 3),
+                ("orientations of an atom", line.orientations, 2),
+            )
+            lines += _table(head, [(name, *(each.show(digits) for each in own)) for name, own, digits in measured])
     for a, b, comparisons in section.comparisons:
         lines += [f"**{_safe(b)} against {_safe(a)}**, in pairs over seeds:", ""]
         lines += _table(("", a, b, "difference", ""), [(c.where, *_paired(c)) for c in comparisons])
