@@ -16,7 +16,7 @@ def test_responses_are_rectified_and_balanced():
         assert (codes.values[i, used] > 0).all()
         assert (np.diff(codes.indices[i, used]) > 0).all()
         Z[i, codes.indices[i, used]] = codes.values[i, used]
-    W, bias = bank._layers[0]
+    W, bias = bank.layers[0]
     np.testing.assert_allclose(Z[:, :30], np.maximum(X @ W - bias, 0), atol=1e-6)
     assert 0.4 < (Z[:, :30] > 0).mean() < 0.6
     assert Z[:, 30:].any(axis=0).all()

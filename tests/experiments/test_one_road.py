@@ -24,12 +24,15 @@ from ddlcn.descriptors import sampling
 from ddlcn.descriptors.pretrained import has_networks
 from ddlcn.experiments import protocol, run, run_baseline
 from ddlcn.experiments.catalogue import experiment_names, load_experiment, make_quick
+from ddlcn.experiments.filters import FilterBank
 from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.published_code import RankedCoder
 from ddlcn.experiments.run import run_settings
 from ddlcn.experiments.run_baseline import run_method
+from ddlcn.experiments.trained_filters import Images, make_trained_block
 from ddlcn.images import name_images, read_image
 from ddlcn.learning import Seeds, TrainingImages
+from ddlcn.svm import SVMConfig
 from tests.datasets import packing
 
 SEED = 0
@@ -195,6 +198,21 @@ def predict_by_hand(s, part):
     if s.layer == "filters":
         some = np.concatenate([d.values for d in sift.transform(part.take(part.split.dictionary[:200]))])
         respond = make_filters([len(each) for each in atoms], some.astype(np.float64))
+    elif s.layer == "trained filters":  # their training is tested in test_trained_filters
+        some = np.concatenate([d.values for d in sift.transform(part.take(part.split.dictionary[:200]))])
+        seeds, n = np.random.SeedSequence(SEED).spawn(5), int(part.labels.max()) + 1
+        bank = FilterBank(some, [len(each) for each in atoms], seeds[3])
+        seen = Images(list(name_images(part.take(part.split.train))), part.y_train)
+        svm = SVMConfig(n, s.C, "liblinear", np.ones(n))
+        layers = make_trained_block(bank, sift, s.pyramid, seen, svm, seeds[4]).coder.layers
+
+        def respond(X):
+            responses = []
+            for W, bias in layers:
+                X = np.maximum(X @ W - bias, 0)
+                responses.append(X)
+            return np.hstack(responses)
+
     elif s.depth == "published-code":
         coder = RankedCoder(atoms)  # compared with scikit-learn's path in test_published_code
 
@@ -265,7 +283,7 @@ def pick(test):
 
 
 def is_changed(s):
-    return s.layer == "filters" or s.coder == "llc" or s.depth == "published-code"
+    return s.layer != "dictionary" or s.coder == "llc" or s.depth == "published-code"
 
 
 @pick(lambda s: s.method == "DDLCN" and s.measure == "accuracy" and not is_changed(s))

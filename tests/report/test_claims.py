@@ -107,9 +107,12 @@ def test_joint(joint, verdict):
     assert judge("joint", epochs=[[0.5, 0.2]], yaleb=of_yaleb, joint=measure) == verdict
 
 
-@pytest.mark.parametrize(("filters", "verdict"), [(0.8, IN_PART), (0.95, FAILS)])
-def test_dictionaries_against_filters(filters, verdict):
+@pytest.mark.parametrize(
+    ("random", "trained", "verdict"),
+    [(0.8, None, HOLDS), (0.95, None, FAILS), (0.8, 0.95, FAILS), (0.95, 0.8, HOLDS)],
+)
+def test_dictionaries_against_filters(random, trained, verdict):
     def measure(cell):
-        return filters if cell.settings.layer == "filters" else 0.9
+        return {"filters": random, "trained filters": trained}.get(cell.settings.layer, 0.9)
 
     assert judge("layer-beats-convolution", yaleb=of_yaleb, convolution=measure) == verdict

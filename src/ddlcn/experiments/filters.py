@@ -4,7 +4,8 @@ Layer 1: D_1 filters of the descriptors' width, drawn at random (normal, unit no
 the grid of descriptors; response max(0, w . x - b), with b the mean response of that filter to descriptors of the
 dictionary images, so that about half of all responses are positive. Layer l: D_l filters over the responses of layer
 l - 1, made in the same way. All layers' responses are pooled as codes are, and go to the same classifier. Nothing is
-trained by gradients: dictionaries are not trained on the classification error either.
+trained by gradients here: the paper's dictionaries are not trained on the classification error either. Filters that are
+trained: `ddlcn.experiments.trained_filters`.
 """
 
 from __future__ import annotations
@@ -30,30 +31,34 @@ class FilterBank:
     sizes : sequence of int
         Filters per layer.
     seed : SeedSequence
+
+    Attributes
+    ----------
+    layers : list of (filters (D_{l-1}, D_l), biases (D_l,))
     """
 
     def __init__(self, sample: Array, sizes: Sequence[int], seed: np.random.SeedSequence) -> None:
         rng = np.random.default_rng(seed)
         self.n_dimensions, self.dtype, self.n_atoms = sample.shape[1], sample.dtype, sum(sizes)
-        self._layers: list[tuple[Array, Array]] = []  # filters (D_{l-1}, D_l) and biases (D_l,)
+        self.layers: list[tuple[Array, Array]] = []
         below = sample
         for size in sizes:
             W = rng.normal(size=(below.shape[1], size)).astype(sample.dtype)
             W /= np.linalg.norm(W, axis=0)
             bias = (below @ W).mean(axis=0)
-            self._layers.append((W, bias))
+            self.layers.append((W, bias))
             below = np.maximum(below @ W - bias, 0.0)
 
     def encode_block(self, X: Array) -> CodeBlock:
         """Responses of all layers' filters to descriptors X (n, m), as codes."""
         below, responses = X, []
-        for W, bias in self._layers:
+        for W, bias in self.layers:
             below = np.maximum(below @ W - bias, 0.0)
             responses.append(below)
         Z = np.hstack(responses)  # (n, D_1 + D_2 + ...)
-        positive = Z > 0.0
-        counts = positive.sum(axis=1).astype(np.int32)
-        order = np.argsort(~positive, axis=1, kind="stable").astype(
-            np.int32
-        )  # positive responses first, in order of filters
-        return CodeBlock(order, np.take_along_axis(Z, order, axis=1).astype(np.float64), counts, np.zeros(len(X)))
+        rows, columns = np.nonzero(Z > 0.0)  # row by row, in order of filters
+        counts = np.bincount(rows, minlength=len(X))
+        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        indices, values = np.zeros(Z.shape, np.int32), np.zeros(Z.shape)
+        indices[rows, places], values[rows, places] = columns, Z[rows, columns]
+        return CodeBlock(indices, values, counts.astype(np.int32), np.zeros(len(X)))

@@ -3,7 +3,7 @@
     settings -> DDLCNClassifier -> fit on the training images -> predict the test images
 
 What the estimator does not offer goes in by its configuration: dictionary images of the "published" rule, which include
-test images; and other layers to compare with: LLC's codes, random filters, those of the published code.
+test images; and other layers to compare with: LLC's codes, filters, those of the published code.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.published_code import RankedCoder
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
+from ddlcn.experiments.trained_filters import Images, make_trained_block
 from ddlcn.images import NamedImage
 from ddlcn.joint import UNWATCHED, JointProgress, forget
 from ddlcn.learning import Seeds, TrainingImages
+from ddlcn.svm import SVMConfig
 
 Array = NDArray[Any]
 
@@ -114,7 +116,10 @@ def _prepare(
     if not np.array_equal(split.dictionary, split.train):
         dictionary = _take(items, split.dictionary), trial.labels[split.dictionary]
     training = TrainingImages(_take(items, split.train), trial.labels[split.train], classes, dictionary)
-    config = _change_layers(model.configure(), settings, seed, _take(items, split.dictionary[:N_FILTER_IMAGES]))
+    some = _take(items, split.dictionary[:N_FILTER_IMAGES])
+    config = _change_layers(
+        model.configure(), settings, seed, some, Images(training.items, training.labels), model.n_jobs
+    )
     return config, training, Seeds.spawn(seed)
 
 
@@ -153,9 +158,17 @@ def make_features(settings: Settings) -> DenseSIFT:
 
 
 def _change_layers(
-    config: EncoderConfig, settings: Settings, seed: int, dictionary_items: Sequence[NamedImage]
+    config: EncoderConfig,
+    settings: Settings,
+    seed: int,
+    dictionary_items: Sequence[NamedImage],
+    images: Images,
+    n_jobs: int | None = None,
 ) -> EncoderConfig:
-    """The configuration with other layers in place of the exact codes, where settings ask for them."""
+    """The configuration with other layers in place of the exact codes, where settings ask for them.
+
+    Biases of filters are set on `dictionary_items`; filters are trained on `images`.
+    """
     (branch,) = config.branches
 
     def make_llc(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
@@ -163,11 +176,21 @@ def _change_layers(
         coding = (own.beta, own.n_neighbors, own.pyramid, own.pool_power)
         return make_augmented_block(dictionaries, *coding, coder=coder)
 
-    def make_filters(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+    def make_bank(dictionaries: Sequence[Array], own: BranchConfig) -> FilterBank:
         sample = np.concatenate([describe(own.descriptors, item).values for item in dictionary_items])
-        filters = FilterBank(sample, [len(atoms) for atoms in dictionaries], np.random.SeedSequence(seed).spawn(4)[3])
+        return FilterBank(sample, [len(atoms) for atoms in dictionaries], np.random.SeedSequence(seed).spawn(4)[3])
+
+    def make_filters(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+        filters = make_bank(dictionaries, own)
         ones = np.ones(filters.n_atoms)
         return CodedBlock(filters, ones, ones, own.pyramid, own.pool_power)
+
+    def make_trained(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
+        n_classes = int(images.labels.max()) + 1
+        svm = SVMConfig(n_classes, settings.C, "liblinear", np.ones(n_classes))
+        own_seed = np.random.SeedSequence(seed).spawn(5)[4]
+        bank = make_bank(dictionaries, own)
+        return make_trained_block(bank, own.descriptors, own.pyramid, images, svm, own_seed, n_jobs)
 
     def make_ranked(dictionaries: Sequence[Array], own: BranchConfig) -> CodedBlock:
         coder = RankedCoder(dictionaries)
@@ -177,6 +200,8 @@ def _change_layers(
         branch = replace(branch, make_block=make_ranked)
     elif settings.layer == "filters":
         branch = replace(branch, make_block=make_filters)
+    elif settings.layer == "trained filters":
+        branch = replace(branch, make_block=make_trained)
     elif settings.coder == "llc":
         branch = replace(branch, make_block=make_llc)
     return replace(config, branches=(branch,))

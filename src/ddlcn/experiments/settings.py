@@ -53,8 +53,9 @@ class Settings:
         Atoms of the shared dictionary of `coding.first_order`; 0: none.
     rule : "clean" or "published"
         Where dictionary images come from.
-    layer : "dictionary" or "filters"
-        What a layer is: a dictionary and its codes, or a bank of as many filters and a rectifier.
+    layer : "dictionary", "filters" or "trained filters"
+        What a layer is: a dictionary and its codes, or a bank of as many filters and a rectifier, random
+        (`experiments.filters`) or trained (`experiments.trained_filters`).
     coder : "locality" or "llc"
         The exact coder, or LLC's l2 form.
     n_neighbors : int or None
@@ -121,7 +122,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
         check_choice("depth", self.depth, ("augment", "residual", "published-code"))
-        check_choice("layer", self.layer, ("dictionary", "filters"))
+        check_choice("layer", self.layer, ("dictionary", "filters", "trained filters"))
         check_choice("coder", self.coder, ("locality", "llc"))
         check_choice("measure", self.measure, ("accuracy", "approximation", "layers"))
 
