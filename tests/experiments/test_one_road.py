@@ -318,6 +318,15 @@ def test_a_cell_of_approximation_is_the_estimators(kind, open_part):
     np.testing.assert_allclose(run_settings(data, settings, SEED).errors, errors, rtol=1e-9)
 
 
+@pick(lambda s: s.measure == "time")
+def test_a_cell_of_times_has_nothing_else(kind, open_part):
+    settings = CELLS[kind]
+    data, _ = open_part(settings)
+    row = run_settings(data, settings, SEED)
+    assert row.accuracy is None
+    assert 0 < row.seconds_to_classify <= row.seconds_to_code < row.seconds_per_image
+
+
 @pick(lambda s: s.measure == "layers")
 def test_a_cell_of_layers_is_the_estimators(kind, open_part):
     settings = CELLS[kind]

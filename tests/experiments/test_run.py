@@ -61,7 +61,7 @@ def test_a_row_says_what_was_done(data, digit_folder, n_layers):
     assert row.class_totals == [8] * 5
     assert row.n_train == 40
     assert row.fit_seconds > 0
-    assert 0 < row.seconds_to_classify < row.seconds_per_image
+    assert 0 < row.seconds_to_classify <= row.seconds_to_code < row.seconds_per_image
     assert row.peak_memory_mb > 10
     assert "ddlcn" in row.versions
 
@@ -119,7 +119,7 @@ def test_residual_depth(data, digit_folder):
     settings = make(digit_folder, depth="residual", atoms_per_class=1, n_neighbors=5, beta=0.05, deep_atoms=(8,))
     row = run_settings(data, settings, 0)
     assert row.accuracy > run_settings(data, replace(settings, deep_atoms=(), n_layers=1), 0).accuracy
-    assert 0 < row.seconds_to_classify < row.seconds_per_image
+    assert 0 < row.seconds_to_classify <= row.seconds_to_code < row.seconds_per_image
     deep = replace(settings, measure="approximation", deep_atoms=(8, 8, 8), n_layers=4)
     assert all(below < above for above, below in pairwise(run_settings(data, deep, 0).errors))
 

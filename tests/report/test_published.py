@@ -9,8 +9,10 @@ import pytest
 from ddlcn.experiments.catalogue import Cell, Experiment
 from ddlcn.experiments.published import load_published
 from ddlcn.experiments.settings import Settings
+from ddlcn.experiments.store import Row
 from ddlcn.report.published import count_numbers, read_tables
 from ddlcn.report.results import fill_grid, group_by_settings
+from ddlcn.report.timing import describe_times
 from tests.report.made_up import make_row
 
 SETTINGS = Settings("yaleb", 32, 1, 1, 2)
@@ -67,6 +69,24 @@ def test_times_stand_beside_ours_without_a_verdict():
     line = lines["III, DDLCN-2 (1-1), Time (ms)"]
     assert line.ours
     assert (line.verdict, line.difference) == ("", "")
+
+
+def test_a_cell_of_times_comes_before_those_of_accuracies():
+    name = "III, DDLCN-2 (1-1), Time (ms)"
+    timed, number = replace(SETTINGS, measure="time"), load_published()
+    cells = (Cell("one", "", SETTINGS, 3, number[NAME]), Cell("times", "", timed, 1, number[name]))
+    experiment = Experiment("own", "Own", "", "table", "", cells, ())
+    clocks = {"seconds_per_image": 0.012, "seconds_to_code": 0.003, "seconds_to_classify": 0.0002}
+    rows = [make_row(SETTINGS, 0, 0.9), Row(timed, 0, **clocks)]
+    grid = fill_grid(experiment, group_by_settings(rows))
+    assert describe_times(grid) == [
+        "times: 12.0 ms an image, 3.00 of them without the descriptors, 0.200 for the classifier."
+    ]
+    lines = {line.number.name: line for table in read_tables([grid]) for line in table.lines}
+    assert (lines[name].ours, lines[name].where) == ("12.0 (3.00; 0.200)", "Own, times")
+    assert lines[NAME].ours == "90.00"
+    grid = fill_grid(experiment, group_by_settings(rows[:1]))
+    assert describe_times(grid) == ["times: not run."]
 
 
 def test_the_count_adds_up():

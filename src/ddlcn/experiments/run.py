@@ -25,7 +25,14 @@ from ddlcn.descriptors import DenseSIFT, describe, keep_descriptors
 from ddlcn.encoder import DDLCNEncoder
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.filters import FilterBank
-from ddlcn.experiments.measure import Trial, fill_in_accuracy, fill_in_approximation, fill_in_layers, start_row
+from ddlcn.experiments.measure import (
+    Trial,
+    fill_in_accuracy,
+    fill_in_approximation,
+    fill_in_layers,
+    fill_in_times,
+    start_row,
+)
 from ddlcn.experiments.memory import reset_peak_memory
 from ddlcn.experiments.protocol import draw_split, pick_run, take_part
 from ddlcn.experiments.published_code import RankedCoder
@@ -78,9 +85,9 @@ def run_settings(
         return fill_in_layers(row, trial, fit_encoder(trial, settings, seed), may_show)
     begin = clock()
     model = fit_model(trial, settings, seed, JointProgress(epochs, say))
-    fit_seconds = clock() - begin
+    row = replace(row, fit_seconds=clock() - begin)
     say("recognising")
-    row = fill_in_accuracy(replace(row, fit_seconds=fit_seconds), trial, model)
+    row = (fill_in_times if settings.measure == "time" else fill_in_accuracy)(row, trial, model)
     if epochs is not None:
         forget(epochs)
     return row

@@ -81,9 +81,9 @@ class Settings:
         At most this many test images, equally many of every class; 0: all.
     joint : bool or "varied"
         Whether atoms and SVM are trained together, where held-out training images say so.
-    measure : "accuracy", "approximation" or "layers"
-        What is measured: recognition, each layer's reconstruction error, or what each layer is like
-        (`experiments.layers`).
+    measure : "accuracy", "approximation", "layers" or "time"
+        What is measured: recognition, each layer's reconstruction error, what each layer is like
+        (`experiments.layers`), or times alone.
     quick : bool
         On a small part of the data: shows that everything works, and is no result.
     """
@@ -124,7 +124,7 @@ class Settings:
         check_choice("depth", self.depth, ("augment", "residual", "published-code"))
         check_choice("layer", self.layer, ("dictionary", "filters", "trained filters"))
         check_choice("coder", self.coder, ("locality", "llc"))
-        check_choice("measure", self.measure, ("accuracy", "approximation", "layers"))
+        check_choice("measure", self.measure, ("accuracy", "approximation", "layers", "time"))
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Settings:

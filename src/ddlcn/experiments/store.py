@@ -46,8 +46,9 @@ class Row:
         The confusion matrix without its diagonal.
     class_totals : list of int
         Test images per class.
-    seconds_per_image, seconds_to_classify : float
-        Per test image, one thread, decoding excluded: the whole pipeline, and the classifier alone.
+    seconds_per_image, seconds_to_code, seconds_to_classify : float
+        Per test image, one thread, decoding excluded: the whole pipeline; that without the descriptors, of our own
+        method; and the classifier alone.
     fit_seconds : float
     peak_memory_mb : float
     n_train : int
@@ -75,6 +76,7 @@ class Row:
     class_totals: list[int] = field(default_factory=list)
     class_names: list[str] = field(default_factory=list)
     seconds_per_image: float | None = None
+    seconds_to_code: float | None = None
     seconds_to_classify: float | None = None
     fit_seconds: float | None = None
     peak_memory_mb: float | None = None

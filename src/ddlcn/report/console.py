@@ -10,6 +10,7 @@ from ddlcn.experiments.store import Row
 from ddlcn.report.approximation import read_errors
 from ddlcn.report.layers import read_layers
 from ddlcn.report.results import CellResult, fill_grid, group_by_settings
+from ddlcn.report.timing import describe_times
 from ddlcn.report.writing import show_difference, show_number
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def print_experiment(experiment: Experiment, rows: Sequence[Row], console: Conso
         table.add_row(*_show(result))
     if grid.results:
         console.print(table)
-    for sentence in [each.sentence for each in read_errors(grid)] + [each.sentence for each in read_layers(grid)]:
+    sentences = [each.sentence for each in read_errors(grid)] + [each.sentence for each in read_layers(grid)]
+    for sentence in (*sentences, *describe_times(grid)):
         console.print(sentence)
     for note in grid.footnotes:
         console.print(f"note: {note}")

@@ -23,7 +23,7 @@ from ddlcn.report.joint import JointLine, read_joint
 from ddlcn.report.layers import LayerLine, read_layers
 from ddlcn.report.published import PaperTable, count_numbers, read_tables
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
-from ddlcn.report.timing import Origin, TimeLine, list_data, list_origins, list_times, summarise_times
+from ddlcn.report.timing import Origin, TimeLine, describe_times, list_data, list_origins, list_times, summarise_times
 from ddlcn.report.writing import count
 
 QUICK_BANNER = "Quick look, not the result: a small part of the data, one seed, small dictionaries."
@@ -79,6 +79,7 @@ class Section:
     comparisons: list[tuple[str, str, list[Comparison]]]
     errors: list[ErrorLine]
     layers: list[LayerLine]
+    times: list[str]  # of cells that measure nothing else
     panels: list[Panel]  # of a contest
     joint: list[JointLine]
 
@@ -142,11 +143,13 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
 
 def _read_section(grid: Grid) -> Section:
     panels = read_panels(grid) if grid.experiment.kind == "contest" else []
-    return Section(grid, compare_named(grid), read_errors(grid), read_layers(grid), panels, read_joint(grid))
+    return Section(
+        grid, compare_named(grid), read_errors(grid), read_layers(grid), describe_times(grid), panels, read_joint(grid)
+    )
 
 
 def _count(grids: Sequence[Grid]) -> Counts:
-    cells = [result for grid in grids for result in (*grid.results, *grid.by_layer)]
+    cells = [result for grid in grids for result in (*grid.results, *grid.by_layer, *grid.timed)]
     run = [result for result in cells if result.is_run]
     verdicts = [result.verdict for result in run]
     bars = [result for result in cells if result.cell.bar is not None]

@@ -90,6 +90,7 @@ def _section(number: int, section: Section) -> dict[str, Any]:
         "errors": section.errors,
         "deepest": max((len(line.errors) for line in section.errors), default=0),
         "layers": section.layers,
+        "times": section.times,
         "joint": section.joint,
         "atoms": [_draw_atoms(line) for line in section.joint if line.layers],
         "comparisons": section.comparisons,

@@ -10,9 +10,10 @@ from ddlcn.report.results import CellResult, Grid, compare
 from ddlcn.report.writing import show_difference, show_number
 
 INCLUDED = (
-    "Times: ours are of the whole pipeline, from a decoded picture to its class, on one thread, and in brackets of the "
-    "classifier alone, on codes that are there. What the paper's times include, and on which machine, is not stated; "
-    "they are not compared."
+    "Times: ours are of the whole pipeline, from a decoded picture to its class, on one thread; in brackets, where it "
+    "was measured, of coding, pooling and classification with the descriptors there, and of the classifier alone (for "
+    "a method on vectors, all that it does with a vector). What the paper's times include, and on which machine, is "
+    "not stated; they are not compared."
 )
 
 
@@ -54,9 +55,9 @@ class NumberLine:
             return ""
         result = self.found[0][1]
         if self.number.is_time:
-            classify = [1000.0 * row.seconds_to_classify for row in result.rows if row.seconds_to_classify is not None]
-            alone = f" ({show_number(sum(classify) / len(classify))})" if classify else ""
-            return show_number(result.ms_per_image) + alone
+            parts = [each for each in (result.ms_to_code, result.ms_to_classify) if each is not None]
+            inside = f" ({'; '.join(map(show_number, parts))})" if parts else ""
+            return show_number(result.ms_per_image) + inside
         assert result.accuracy is not None
         return result.accuracy.show() + (" over classes" if result.cell.over == "classes" else "")
 
@@ -84,7 +85,7 @@ def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
     """All tables of the paper; none if the experiments have nothing to do with it."""
     cells: dict[str, list[tuple[str, CellResult]]] = {}
     for grid in grids:
-        for result in grid.results:
+        for result in (*grid.timed, *grid.results):
             if result.cell.published is not None and result.cell.published.name:
                 cells.setdefault(result.cell.published.name, []).append((grid.experiment.title, result))
     if not cells:
@@ -94,7 +95,9 @@ def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
         by_row.setdefault((number.table, number.row), []).extend(cells.get(name, []))
     lines = []
     for name, number in load_published().items():
-        own = by_row.get((number.table, number.row), []) if number.is_time else cells.get(name, [])
+        own = cells.get(name, [])
+        if number.is_time:  # cells that measure it; else those of the row's accuracies, which are timed too
+            own = [*own, *by_row.get((number.table, number.row), [])]
         found = [each for each in own if (each[1].ms_per_image if number.is_time else each[1].accuracy) is not None]
         lines.append(NumberLine(number, tuple(found)))
     return [

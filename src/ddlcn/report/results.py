@@ -47,6 +47,18 @@ class CellResult:
         return None if seconds is None else 1000.0 * seconds
 
     @property
+    def ms_to_code(self) -> float | None:
+        """The same without the descriptors; None where it was not measured."""
+        seconds = average([row.seconds_to_code for row in self.rows])
+        return None if seconds is None else 1000.0 * seconds
+
+    @property
+    def ms_to_classify(self) -> float | None:
+        """The same of the classifier alone: of codes, or of vectors."""
+        seconds = average([row.seconds_to_classify for row in self.rows])
+        return None if seconds is None else 1000.0 * seconds
+
+    @property
     def accuracy(self) -> Spread | None:
         """The accuracy that the published number and the bar refer to."""
         return self.over_classes if self.cell.over == "classes" else self.over_images
@@ -81,6 +93,7 @@ class Grid:
     slots: dict[tuple[str, str], list[CellResult]]
     results: tuple[CellResult, ...]  # cells that measure accuracy, in the experiment's order
     by_layer: tuple[CellResult, ...]  # cells that measure something of every layer
+    timed: tuple[CellResult, ...]  # cells that measure times alone
     footnotes: tuple[str, ...] = ()
 
     @property
@@ -127,9 +140,12 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
     """Assign every row to its cell."""
     footnotes: list[str] = []
     slots: dict[tuple[str, str], list[CellResult]] = defaultdict(list)
-    results, by_layer = [], []
+    results, by_layer, timed = [], [], []
     for cell in experiment.cells:
         rows = tuple(row for row in groups.get(cell.settings, []) if row.seed < cell.seeds)
+        if cell.settings.measure == "time":
+            timed.append(CellResult(cell, tuple(row for row in rows if row.seconds_per_image is not None)))
+            continue
         if cell.settings.measure != "accuracy":
             by_layer.append(CellResult(cell, tuple(row for row in rows if row.errors or row.layers)))
             continue
@@ -149,7 +165,16 @@ def fill_grid(experiment: Experiment, groups: dict[Settings, list[Row]]) -> Grid
         slots[_place(experiment, cell)].append(result)
     row_names = tuple(dict.fromkeys(row for row, _ in slots))
     column_names = tuple(dict.fromkeys(column for _, column in slots))
-    return Grid(experiment, row_names, column_names, dict(slots), tuple(results), tuple(by_layer), tuple(footnotes))
+    return Grid(
+        experiment,
+        row_names,
+        column_names,
+        dict(slots),
+        tuple(results),
+        tuple(by_layer),
+        tuple(timed),
+        tuple(footnotes),
+    )
 
 
 def compare(ours: Spread | None, goal: float | None) -> str:

@@ -92,6 +92,7 @@ def _section(section: Section) -> list[str]:
             ],
         )
         lines += [f"- {_safe(line.sentence)}" for line in section.errors] + [""]
+    lines += [*(f"- {_safe(sentence)}" for sentence in section.times), ""] if section.times else []
     for line in section.layers:
         lines += [f"- {_safe(line.sentence)}", ""]
         if line.separability:

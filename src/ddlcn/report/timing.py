@@ -9,7 +9,8 @@ from statistics import median
 
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.report.writing import average, describe, natural_key
+from ddlcn.report.results import Grid
+from ddlcn.report.writing import average, describe, natural_key, show_number
 
 # A data set of more identities has runs of its own; they are counted.
 MAX_IDENTITIES = 3
@@ -38,6 +39,21 @@ class Origin:
     n: int
     first: str
     last: str
+
+
+def describe_times(grid: Grid) -> list[str]:
+    """A sentence for each cell that measures times alone."""
+    sentences = []
+    for result in grid.timed:
+        label = ", ".join(filter(None, (result.cell.row, result.cell.column)))
+        if not result.rows:
+            sentences.append(f"{label}: not run.")
+            continue
+        whole, code, classify = map(show_number, (result.ms_per_image, result.ms_to_code, result.ms_to_classify))
+        sentences.append(
+            f"{label}: {whole} ms an image, {code} of them without the descriptors, {classify} for the classifier."
+        )
+    return sentences
 
 
 def list_times(groups: dict[Settings, list[Row]]) -> dict[str, list[TimeLine]]:
