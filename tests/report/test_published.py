@@ -10,7 +10,7 @@ from ddlcn.experiments.catalogue import Cell, Experiment
 from ddlcn.experiments.published import load_published
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
-from ddlcn.report.published import count_numbers, read_tables
+from ddlcn.report.published import count_numbers, describe_metrics, read_tables
 from ddlcn.report.results import fill_grid, group_by_settings
 from ddlcn.report.timing import describe_times
 from tests.report.made_up import make_row
@@ -87,6 +87,25 @@ def test_a_cell_of_times_comes_before_those_of_accuracies():
     assert lines[NAME].ours == "90.00"
     grid = fill_grid(experiment, group_by_settings(rows[:1]))
     assert describe_times(grid) == ["times: not run."]
+
+
+def test_both_metrics_are_shown_where_they_differ():
+    names = ("V, LLC, 30", "V, DDLCN-3 (31-30), 30")
+    settings = [replace(SETTINGS, dataset="caltech101", n_layers=n) for n in (1, 3)]
+    cells = tuple(
+        Cell(name, "", own, 1, load_published()[name], over=over)
+        for name, own, over in zip(names, settings, ("classes", "images"), strict=True)
+    )
+    rows = [make_row(own, 0, right, balanced_accuracy=0.75) for own, right in zip(settings, (0.86, 0.83), strict=True)]
+    experiment = Experiment("own", "Own", "", "table", "", cells, ())
+    tables = read_tables([fill_grid(experiment, group_by_settings(rows))])
+    lines = {line.number.name: line for table in tables for line in table.lines}
+    assert lines[names[0]].ours == "75.00 over classes (86.00 over images)"
+    assert lines[names[1]].ours == "83.00 (75.00 over classes)"
+    text = describe_metrics(tables)
+    assert "differ by up to 11.0 points" in text
+    assert "over all test images: LLC 86.0, DDLCN-3 (31-30) 83.0." in text
+    assert describe_metrics(read_lines(0.9)[0]) == ""
 
 
 def test_the_count_adds_up():

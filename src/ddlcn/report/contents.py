@@ -21,7 +21,7 @@ from ddlcn.report.comparisons import (
 from ddlcn.report.contest import Panel, read_panels
 from ddlcn.report.joint import JointLine, read_joint
 from ddlcn.report.layers import LayerLine, read_layers
-from ddlcn.report.published import PaperTable, count_numbers, read_tables
+from ddlcn.report.published import PaperTable, count_numbers, describe_metrics, read_tables
 from ddlcn.report.results import Grid, choose_experiments, choose_rows, fill_grid, group_by_settings
 from ddlcn.report.timing import Origin, TimeLine, describe_times, list_data, list_origins, list_times, summarise_times
 from ddlcn.report.writing import count
@@ -93,6 +93,7 @@ class Contents:
     summary: str
     paper: list[PaperTable]  # its tables, number by number
     paper_summary: str
+    paper_metrics: str
     claims: list[Claim]
     sections: list[Section]
     leak: list[Comparison]
@@ -127,6 +128,7 @@ def gather(rows: Sequence[Row], experiments: Sequence[Experiment]) -> Contents:
         _summarise(counts),
         paper,
         count_numbers(paper) if paper else "",
+        describe_metrics(paper),
         read_claims(grids, paper, depths),
         [_read_section(grid) for grid in grids],
         compare_rules(ours),

@@ -16,6 +16,9 @@ INCLUDED = (
     "not stated; they are not compared."
 )
 
+# Accuracy over all images and the mean over classes are both shown where they differ by more than so many points.
+SAME = 0.5
+
 
 @dataclass(frozen=True)
 class NumberLine:
@@ -59,7 +62,12 @@ class NumberLine:
             inside = f" ({'; '.join(map(show_number, parts))})" if parts else ""
             return show_number(result.ms_per_image) + inside
         assert result.accuracy is not None
-        return result.accuracy.show() + (" over classes" if result.cell.over == "classes" else "")
+        of_classes = result.cell.over == "classes"
+        text = result.accuracy.show() + (" over classes" if of_classes else "")
+        other = result.over_images if of_classes else result.over_classes
+        if other is not None and abs(other.mean - result.accuracy.mean) > SAME:
+            text += f" ({other.show()} over {'images' if of_classes else 'classes'})"
+        return text
 
     @property
     def difference(self) -> str:
@@ -104,6 +112,27 @@ def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
         PaperTable(table, subject, tuple(line for line in lines if line.number.table == table))
         for table, subject in list_tables()
     ]
+
+
+def describe_metrics(tables: Sequence[PaperTable], table: str = "V", column: str = "30") -> str:
+    """Both accuracies of the methods of one column, each in its order; "" where fewer than two were run."""
+    lines = [line for each in tables if each.number == table for line in each.lines if line.number.column == column]
+    found = {line.number.row: line.found[0][1] for line in lines if line.found}
+    images = {row: result.over_images.mean for row, result in found.items() if result.over_images is not None}
+    classes = {row: result.over_classes.mean for row, result in found.items() if result.over_classes is not None}
+    if len(images) < 2 or len(classes) < 2:
+        return ""
+
+    def rank(values: dict[str, float]) -> str:
+        ordered = sorted(values.items(), key=lambda each: -each[1])
+        return ", ".join(f"{row} {value:.1f}" for row, value in ordered)
+
+    gap = max(abs(images[row] - classes[row]) for row in images.keys() & classes.keys())
+    return (
+        f"The paper does not say whether an accuracy is over all test images or the mean over classes. In table "
+        f"{table} with {column} images per class the two differ by up to {gap:.1f} points, and methods must be "
+        f"compared by the same one. Ours over all test images: {rank(images)}. Mean over classes: {rank(classes)}."
+    )
 
 
 def count_numbers(tables: Sequence[PaperTable]) -> str:

@@ -173,6 +173,7 @@ def _paper(contents: Contents) -> list[str]:
     if not contents.paper:
         return []
     lines = [f"## {words.PAPER_TITLE}", "", INCLUDED, ""]
+    lines += [_safe(contents.paper_metrics), ""] if contents.paper_metrics else []
     for table in contents.paper:
         lines += [f"**Table {table.number}**: {_safe(table.subject)}", ""]
         head = ("", "", "published", "ours", "difference", "which run of ours, or why none")
