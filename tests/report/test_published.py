@@ -89,6 +89,28 @@ def test_a_cell_of_times_comes_before_those_of_accuracies():
     assert describe_times(grid) == ["times: not run."]
 
 
+def test_a_method_far_above_its_figure_says_how_many_images_would_explain_it():
+    name = "III, FDDL, Included"
+    vectors = (("kind", "random"), ("n_components", 504))
+    settings = {n: Settings("yaleb", n, method="FDDL", vectors=vectors) for n in (5, 20, 32)}
+    table = Experiment("own", "Own", "", "table", "", (Cell("FDDL", "", settings[32], 1, load_published()[name]),), ())
+    curve = tuple(Cell(f"{n}", "FDDL", settings[n], 1) for n in (5, 20))
+    contest = Experiment("contest", "Contest", "", "contest", "train_per_class", curve, ())
+
+    def read(at_20):
+        accuracies = {5: 0.8002, 20: at_20, 32: 0.98}
+        groups = group_by_settings([make_row(own, 0, accuracies[n]) for n, own in settings.items()])
+        tables = read_tables([fill_grid(table, groups), fill_grid(contest, groups)])
+        return {line.number.name: line for each in tables for line in each.lines}[name]
+
+    assert read(1.0).n_images == pytest.approx(10.0, abs=0.01)  # half way, for 90.01: the middle of 5 and 20
+    assert "with about 10 training images" in read(1.0).remark
+    assert read(0.85).n_images is None
+    settings[20] = replace(settings[20], vectors=(("kind", "pixels"),))  # another input says nothing
+    contest = replace(contest, cells=(Cell("20", "FDDL", settings[20], 1),))
+    assert read(1.0).n_images is None
+
+
 def test_both_metrics_are_shown_where_they_differ():
     names = ("V, LLC, 30", "V, DDLCN-3 (31-30), 30")
     settings = [replace(SETTINGS, dataset="caltech101", n_layers=n) for n in (1, 3)]

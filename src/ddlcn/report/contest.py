@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ddlcn.report.comparisons import OUTCOMES, pair
 from ddlcn.report.results import CellResult, Grid
@@ -34,6 +35,15 @@ class Standing:
         """Sort key: the most images run, then the accuracy with these."""
         run = {n: result.accuracy.mean for n, result in self.points.items() if result.accuracy is not None}
         return (max(run), run[max(run)]) if run else (0, 0.0)
+
+    def find_count(self, accuracy: float) -> float | None:
+        """With how many images per class it has this accuracy, between two numbers that were run; None if outside."""
+        run = sorted((n, result.accuracy.mean) for n, result in self.points.items() if result.accuracy is not None)
+        for (n, below), (m, above) in pairwise(run):
+            if below <= accuracy <= above and above > below:
+                share = (accuracy - below) / (above - below)
+                return float(n * (m / n) ** share)
+        return None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddlcn.experiments.published import PublishedNumber, list_tables, load_published
+from ddlcn.report.contest import Panel, read_panels
 from ddlcn.report.results import CellResult, Grid, compare
 from ddlcn.report.writing import show_difference, show_number
 
@@ -18,6 +19,8 @@ INCLUDED = (
 
 # Accuracy over all images and the mean over classes are both shown where they differ by more than so many points.
 SAME = 0.5
+# Ours this many points above the paper's figure of another method asks for an explanation.
+FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class NumberLine:
 
     number: PublishedNumber
     found: tuple[tuple[str, CellResult], ...]  # titles of experiments, cells that were run; the first counts
+    n_images: float | None = None  # per class, with which the method of that cell would have the published accuracy
 
     @property
     def verdict(self) -> str:
@@ -50,7 +54,10 @@ class NumberLine:
     @property
     def remark(self) -> str:
         """Which run of ours, or why none; and what is doubtful about the published number."""
-        return "; ".join(filter(None, (self.where or self.reason, self.number.note)))
+        parts = [self.where or self.reason]
+        if self.n_images is not None:
+            parts.append(f"ours has the published figure with about {self.n_images:.0f} training images of a class")
+        return "; ".join(filter(None, (*parts, self.number.note)))
 
     @property
     def ours(self) -> str:
@@ -101,17 +108,37 @@ def read_tables(grids: Sequence[Grid]) -> list[PaperTable]:
     by_row: dict[tuple[str, str], list[tuple[str, CellResult]]] = {}
     for name, number in load_published().items():
         by_row.setdefault((number.table, number.row), []).extend(cells.get(name, []))
+    panels = [panel for grid in grids if grid.experiment.kind == "contest" for panel in read_panels(grid)]
     lines = []
     for name, number in load_published().items():
         own = cells.get(name, [])
         if number.is_time:  # cells that measure it; else those of the row's accuracies, which are timed too
             own = [*own, *by_row.get((number.table, number.row), [])]
         found = [each for each in own if (each[1].ms_per_image if number.is_time else each[1].accuracy) is not None]
-        lines.append(NumberLine(number, tuple(found)))
+        lines.append(NumberLine(number, tuple(found), _find_count(panels, number, found)))
     return [
         PaperTable(table, subject, tuple(line for line in lines if line.number.table == table))
         for table, subject in list_tables()
     ]
+
+
+def _find_count(
+    panels: Sequence[Panel], number: PublishedNumber, found: Sequence[tuple[str, CellResult]]
+) -> float | None:
+    """Where a method on vectors is far above the paper's figure: how many images per class would explain it."""
+    if number.is_time or number.is_own or not found:
+        return None
+    result = found[0][1]
+    if result.accuracy is None or result.accuracy.mean < number.value + FAR:
+        return None
+    settings = result.cell.settings
+    for panel in panels:
+        for standing in panel.standings:
+            last = standing.last
+            same = (panel.dataset, standing.method) == (settings.dataset, settings.method)
+            if same and last is not None and settings.vectors and last.cell.settings.vectors == settings.vectors:
+                return standing.find_count(number.value)
+    return None
 
 
 def describe_metrics(tables: Sequence[PaperTable], table: str = "V", column: str = "30") -> str:
