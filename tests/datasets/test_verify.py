@@ -226,7 +226,7 @@ def test_list_says_what_is_here_and_whose_it_is(root, run):
     assert "https://data.caltech.edu/records/nyy15-4j048" in output
     rows = [line.split("│") for line in run("list").output.splitlines() if line.startswith("│")]
     here = {row[1].strip(): row[5].strip() for row in rows}
-    expected = dict.fromkeys(("yaleb", "yaleb-excluded", "ar", "caltech101"), "yes")
+    expected = dict.fromkeys(("yaleb", "yaleb-excluded", "ar", "caltech101", "caltech102"), "yes")
     assert here == expected | dict.fromkeys(("caltech256", "mnist", "omniglot", "omniglot-background"), "no")
 
 
@@ -279,3 +279,7 @@ def test_the_real_sets_have_their_known_shape(data_root):
     assert set(excluded.image_names) < set(whole.image_names)
     assert (np.bincount(whole.labels) - np.bincount(excluded.labels) == 10).all()
     assert is_present(packing.CATALOGUE["caltech101"], data_root)
+    objects, background = load_dataset("caltech101", data_root), load_dataset("caltech102", data_root)
+    assert (len(objects), len(background)) == (8677, 9144)
+    assert set(background.class_names) - set(objects.class_names) == {"BACKGROUND_Google"}
+    assert set(objects.image_names) < set(background.image_names)

@@ -2,6 +2,7 @@
 
 In: `101_ObjectCategories.tar.gz`, `caltech-101.zip` (which holds it) or the folder; `256_ObjectCategories.tar` or
 the folder. Left out: the folders that are not an object class (`BACKGROUND_Google`, `257.clutter`) and stray files.
+Papers that say 102 classes count `BACKGROUND_Google` as one: "caltech102".
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from ddlcn.datasets.dataset import Dataset, check_counts, make_dataset
 from ddlcn.datasets.root import find_source
 
 _IMAGE_101 = re.compile(r"/((?!BACKGROUND_Google/)[^/]+)/(image_\d{4}\.jpg)$")
+_IMAGE_102 = re.compile(r"/([^/]+)/(image_\d{4}\.jpg)$")
 _IMAGE_256 = re.compile(r"/((?!257\.)\d{3}\.[^/]+)/(\d{3}_\d{4}\.jpg)$")
 _INNER_101 = "101_ObjectCategories.tar.gz"
 
 
-def open_caltech101(root: Path | None = None) -> Dataset:
+def open_caltech101(root: Path | None = None, background: bool = False) -> Dataset:
     """Caltech 101 without its background folder: 101 classes, 8,677 images.
 
     From the folder, images are paths; from an archive, their JPEG bytes (130 MB) are kept in memory.
@@ -29,15 +31,17 @@ def open_caltech101(root: Path | None = None) -> Dataset:
     ----------
     root : Path, optional
         Folder that holds `caltech101/`; None means `data_root()`.
+    background : bool, default False
+        With the background folder as one more class: 102 classes, 9,144 images.
 
     Returns
     -------
     dataset : Dataset
         Image names such as "accordion/image_0001.jpg".
     """
-    record = CATALOGUE["caltech101"]
+    record = CATALOGUE["caltech102" if background else "caltech101"]
     source = find_source(record, root)
-    return _open(record, source, _IMAGE_101)
+    return _open(record, source, _IMAGE_102 if background else _IMAGE_101)
 
 
 def open_caltech256(root: Path | None = None) -> Dataset:

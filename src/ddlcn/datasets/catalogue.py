@@ -89,6 +89,15 @@ YALEB_HOW = (
     "Its old public address no longer works: ask the authors, or a group that has it, for the cropped version. "
     "Put CroppedYale.zip, or the folder CroppedYale unpacked from it, into the folder yaleb."
 )
+CALTECH101_FILES = (
+    "101_ObjectCategories",
+    "caltech-101/101_ObjectCategories",
+    "101_ObjectCategories.tar.gz",
+    "caltech-101/101_ObjectCategories.tar.gz",
+    "caltech-101.zip",
+)
+CALTECH101_SOURCE = "CaltechDATA, https://data.caltech.edu/records/mzrjq-6wc02"
+CALTECH101_TERMS = "CC BY 4.0; cite Fei-Fei et al. 2004"
 OMNIGLOT_ADDRESS = "https://github.com/brendenlake/omniglot/raw/master/python"
 OMNIGLOT_SOURCE = "Brenden Lake, https://github.com/brendenlake/omniglot"
 OMNIGLOT_TERMS = "MIT licence; cite Lake, Salakhutdinov and Tenenbaum 2015"
@@ -145,17 +154,11 @@ _RECORDS = (
         name="caltech101",
         title="Caltech 101",
         folder="caltech101",
-        files=(
-            "101_ObjectCategories",
-            "caltech-101/101_ObjectCategories",
-            "101_ObjectCategories.tar.gz",
-            "caltech-101/101_ObjectCategories.tar.gz",
-            "caltech-101.zip",
-        ),
+        files=CALTECH101_FILES,
         n_classes=101,
         n_images=8677,
-        source="CaltechDATA, https://data.caltech.edu/records/mzrjq-6wc02",
-        terms="CC BY 4.0; cite Fei-Fei et al. 2004",
+        source=CALTECH101_SOURCE,
+        terms=CALTECH101_TERMS,
         how_to_get="ddlcn data fetch caltech101 (137 MB)",
         content={"names and sizes": "60f0a33adda67749bbbd2f584e40bc47169d3bb2a13d246a4c74dbd25d1138dc"},
         downloads=(
@@ -167,6 +170,19 @@ _RECORDS = (
         ),
         note="The folder BACKGROUND_Google is no object class and is left out.",
         people_classes=frozenset({"Faces", "Faces_easy"}),
+    ),
+    Record(
+        name="caltech102",
+        title="Caltech 101 + background",
+        folder="caltech101",
+        files=CALTECH101_FILES,
+        n_classes=102,
+        n_images=9144,
+        source=CALTECH101_SOURCE,
+        terms=CALTECH101_TERMS,
+        how_to_get="ddlcn data fetch caltech101 puts it into the folder caltech101.",
+        note="Caltech 101 with the folder BACKGROUND_Google as one more class, as papers with 102 classes have it.",
+        people_classes=frozenset({"Faces", "Faces_easy", "BACKGROUND_Google"}),
     ),
     Record(
         name="caltech256",

@@ -24,6 +24,7 @@ LOADERS: dict[str, Callable[[Path | None], Dataset]] = {
     "yaleb-excluded": partial(open_yaleb, excluded=True),
     "ar": open_ar,
     "caltech101": open_caltech101,
+    "caltech102": partial(open_caltech101, background=True),
     "caltech256": open_caltech256,
     "mnist": open_mnist,
     "omniglot": open_omniglot,
@@ -37,8 +38,9 @@ def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | No
     Parameters
     ----------
     name : str or path
-        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech256", "mnist", "omniglot" or "omniglot-background"; or
-        a folder with one sub-folder per class (write "./mnist" for a folder with the name of a data set).
+        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech102", "caltech256", "mnist", "omniglot" or
+        "omniglot-background"; or a folder with one sub-folder per class (write "./mnist" for a folder with the name
+        of a data set).
     root : path, optional
         Folder of the named data sets; None means `data_root()`.
 
