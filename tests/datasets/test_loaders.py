@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import pickle
 import re
@@ -209,6 +210,23 @@ def test_excluded_leaves_out_the_ten_worst_lights(tmp_path, monkeypatch):
     azimuths = [int(re.search(r"A\+(\d+)E", name)[1]) for name in dataset.image_names]
     assert azimuths == [0, 10, 20] * 3  # made-up lights stand at 0, 10, ..., 120 degrees
     assert dataset.identity != load_dataset("yaleb", tmp_path).identity
+
+
+def test_the_ten_darkest_are_left_out(tmp_path, monkeypatch):
+    levels = [7 * (5 * i % 13) for i in range(13)]  # in no order of lights
+    files = {}
+    for person in ("yaleB01", "yaleB02"):
+        for i, level in enumerate(levels):
+            picture = io.BytesIO()
+            Image.new("L", (8, 8), level).save(picture, "PPM")
+            files[f"CroppedYale/{person}/{person}_P00A+{10 * i:03d}E+00.pgm"] = picture.getvalue()
+    packing.write_zip(tmp_path / "yaleb/CroppedYale.zip", files)
+    packing.expect(monkeypatch, "yaleb", 2, 26)
+    packing.expect(monkeypatch, "yaleb-lit", 2, 6)
+    dataset = load_dataset("yaleb-lit", tmp_path)
+    kept = {int(re.search(r"A\+(\d+)E", name)[1]) // 10 for name in dataset.image_names}
+    assert kept == set(np.argsort(levels)[10:].tolist())
+    assert np.bincount(dataset.labels).tolist() == [3, 3]
 
 
 def test_the_light_angle_is_between_the_directions():

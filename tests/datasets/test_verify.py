@@ -226,7 +226,7 @@ def test_list_says_what_is_here_and_whose_it_is(root, run):
     assert "https://data.caltech.edu/records/nyy15-4j048" in output
     rows = [line.split("│") for line in run("list").output.splitlines() if line.startswith("│")]
     here = {row[1].strip(): row[5].strip() for row in rows}
-    expected = dict.fromkeys(("yaleb", "yaleb-excluded", "ar", "caltech101", "caltech102"), "yes")
+    expected = dict.fromkeys(("yaleb", "yaleb-excluded", "yaleb-lit", "ar", "caltech101", "caltech102"), "yes")
     assert here == expected | dict.fromkeys(("caltech256", "mnist", "omniglot", "omniglot-background"), "no")
 
 
@@ -277,7 +277,10 @@ def test_the_real_sets_have_their_known_shape(data_root):
     whole, excluded = load_dataset("yaleb", data_root), load_dataset("yaleb-excluded", data_root)
     assert (len(whole), len(excluded)) == (2414, 2034)
     assert set(excluded.image_names) < set(whole.image_names)
-    assert (np.bincount(whole.labels) - np.bincount(excluded.labels) == 10).all()
+    lit = load_dataset("yaleb-lit", data_root)
+    for part in (excluded, lit):
+        assert (np.bincount(whole.labels) - np.bincount(part.labels) == 10).all()
+    assert 0 < len(set(excluded.image_names) & set(lit.image_names)) < len(lit)
     assert is_present(packing.CATALOGUE["caltech101"], data_root)
     objects, background = load_dataset("caltech101", data_root), load_dataset("caltech102", data_root)
     assert (len(objects), len(background)) == (8677, 9144)

@@ -106,6 +106,11 @@ EXCLUDED_RULE = (
     "elevation E; the angle between light and camera axis is arccos(cos A cos E); the 10 images with the largest "
     "angle are left out, ties by file name."
 )
+DARKEST_RULE = (
+    "Extended Yale B without the 10 images of each person that have the smallest mean grey value, ties by file name. "
+    'Papers that leave out "bad images" do not say which; with this rule other methods reach what was published for '
+    "them, with the angle's they stay one to two points below."
+)
 
 _RECORDS = (
     Record(
@@ -132,6 +137,19 @@ _RECORDS = (
         terms=YALEB_TERMS,
         how_to_get=YALEB_HOW,
         note=EXCLUDED_RULE,
+        shows_people=True,
+    ),
+    Record(
+        name="yaleb-lit",
+        title="Yale B, darkest out",
+        folder="yaleb",
+        files=("CroppedYale", "CroppedYale.zip"),
+        n_classes=38,
+        n_images=2414 - 38 * 10,
+        source=YALEB_SOURCE,
+        terms=YALEB_TERMS,
+        how_to_get=YALEB_HOW,
+        note=DARKEST_RULE,
         shows_people=True,
     ),
     Record(

@@ -21,7 +21,8 @@ from ddlcn.datasets.yaleb import open_yaleb
 
 LOADERS: dict[str, Callable[[Path | None], Dataset]] = {
     "yaleb": open_yaleb,
-    "yaleb-excluded": partial(open_yaleb, excluded=True),
+    "yaleb-excluded": partial(open_yaleb, leave_out="worst lit"),
+    "yaleb-lit": partial(open_yaleb, leave_out="darkest"),
     "ar": open_ar,
     "caltech101": open_caltech101,
     "caltech102": partial(open_caltech101, background=True),
@@ -38,8 +39,8 @@ def load_dataset(name: str | os.PathLike[str], root: str | os.PathLike[str] | No
     Parameters
     ----------
     name : str or path
-        "yaleb", "yaleb-excluded", "ar", "caltech101", "caltech102", "caltech256", "mnist", "omniglot" or
-        "omniglot-background"; or a folder with one sub-folder per class (write "./mnist" for a folder with the name
+        "yaleb", "yaleb-excluded", "yaleb-lit", "ar", "caltech101", "caltech102", "caltech256", "mnist", "omniglot"
+        or "omniglot-background"; or a folder with one sub-folder per class (write "./mnist" for a folder with the name
         of a data set).
     root : path, optional
         Folder of the named data sets; None means `data_root()`.

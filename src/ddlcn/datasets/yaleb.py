@@ -8,6 +8,7 @@ out.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from io import BytesIO
 from itertools import groupby
 from math import cos, radians
@@ -26,19 +27,21 @@ from ddlcn.datasets.root import find_source
 # Person, azimuth and elevation of the light in degrees: yaleB01/yaleB01_P00A+000E+00.pgm
 _IMAGE = re.compile(r"(?:^|/)(yaleB\d\d)/(\1_P00A([+-]\d{3})E([+-]\d{2})\.pgm)$")
 N_WORST_LIT = 10
+# What `leave_out` makes of the data set.
+_PARTS = {"worst lit": "yaleb-excluded", "darkest": "yaleb-lit"}
 
 
-def open_yaleb(root: Path | None = None, excluded: bool = False) -> Dataset:
+def open_yaleb(root: Path | None = None, leave_out: str = "") -> Dataset:
     """Extended Yale B, read lazily.
 
     Parameters
     ----------
     root : Path, optional
         Folder that holds `yaleb/`; None means `data_root()`.
-    excluded : bool, default False
-        Leave out the 10 worst-lit images of each person. The file name holds the light's azimuth A and elevation
-        E; the angle between light and camera axis is arccos(cos A cos E); the 10 images of a person with the
-        largest angle are left out, ties by file name (the earlier one is left out). 2,034 images stay.
+    leave_out : "", "worst lit" or "darkest"
+        Leave out 10 images of each person; 2,034 stay. Worst lit: the file name holds the light's azimuth A and
+        elevation E; the angle between light and camera axis is arccos(cos A cos E); those with the largest angle.
+        Darkest: those with the smallest mean grey value. Ties by file name (the earlier one is left out).
 
     Returns
     -------
@@ -49,20 +52,31 @@ def open_yaleb(root: Path | None = None, excluded: bool = False) -> Dataset:
     source = find_source(record, root)
     found = [(match[1], f"{match[1]}/{match[2]}", image) for match, image in match_files(source, _IMAGE)]
     dataset = check_counts(make_dataset(record, found), record, source)
-    if not excluded:
+    if not leave_out:
         return dataset
-    kept = well_lit([item[1] for item in sorted(found)])
-    record = CATALOGUE["yaleb-excluded"]
+    images = {image_name: image for _, image_name, image in found}
+
+    def measure_brightness(image_name: str) -> float:
+        with Image.open(BytesIO(images[image_name].read_bytes())) as picture:
+            return float(np.asarray(picture).mean())
+
+    names = sorted(images)
+    kept = well_lit(names) if leave_out == "worst lit" else _keep_best(names, measure_brightness)
+    record = CATALOGUE[_PARTS[leave_out]]
     return check_counts(make_dataset(record, [item for item in found if item[1] in kept]), record, source)
 
 
 def well_lit(image_names: list[str]) -> set[str]:
     """The sorted `image_names` without the 10 worst-lit of each person."""
+    # The cosine is rounded so that lights at the same angle tie, independent of the platform's last digit.
+    return _keep_best(image_names, lambda name: round(_light_cosine(name), 9))
+
+
+def _keep_best(image_names: list[str], measure: Callable[[str], float]) -> set[str]:
+    """The sorted `image_names` without the 10 of each person for which `measure` is smallest."""
     kept: set[str] = set()
     for _, names in groupby(image_names, key=lambda name: name.split("/")[0]):
-        # The cosine is rounded so that lights at the same angle tie, independent of the platform's last digit.
-        worst_first = sorted(names, key=lambda name: (round(_light_cosine(name), 9), name))
-        kept.update(worst_first[N_WORST_LIT:])
+        kept.update(sorted(names, key=lambda name: (measure(name), name))[N_WORST_LIT:])
     return kept
 
 
