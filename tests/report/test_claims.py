@@ -7,9 +7,10 @@ import pytest
 
 from ddlcn.experiments.catalogue import load_experiment
 from ddlcn.experiments.published import list_claims
-from ddlcn.report.claim_tests import FAILS, HOLDS, IN_PART, TESTS
+from ddlcn.report.claim_tests import TESTS
 from ddlcn.report.claims import UNTESTED, read_claims
 from ddlcn.report.comparisons import compare_depths
+from ddlcn.report.evidence import FAILS, HOLDS, IN_PART
 from ddlcn.report.published import read_tables
 from ddlcn.report.results import fill_grid, group_by_settings
 from tests.report.made_up import make_row
@@ -42,7 +43,11 @@ def judge_all(epochs=(), **accuracies):
             ]
     groups = group_by_settings(rows)
     grids = [fill_grid(experiment, groups) for experiment in experiments]
-    return {each.id: each.verdict for each in read_claims(grids, read_tables(grids), compare_depths(groups))}
+    claims = read_claims(grids, read_tables(grids), compare_depths(groups))
+    for each in claims:
+        assert bool(each.found.lines) == bool(each.found.sentence) == (each.found.verdict != UNTESTED)
+        assert all(len(line) == len(each.found.head) for line in each.found.lines)
+    return {each.id: each.found.verdict for each in claims}
 
 
 def of_yaleb(cell):
@@ -60,6 +65,14 @@ def test_every_test_belongs_to_a_claim():
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, FAILS), (0.02, HOLDS)])
 def test_depth(gain, verdict):
     assert judge("depth", yaleb=lambda cell: 0.9 + gain * cell.settings.n_layers) == verdict
+
+
+@pytest.mark.parametrize(("deeper", "verdict"), [(0.9, FAILS), (0.95, IN_PART)])
+def test_depth_as_the_published_code_has_it(deeper, verdict):
+    def measure(cell):
+        return deeper if cell.settings.n_layers == 2 else 0.9
+
+    assert judge("depth", yaleb=of_yaleb, published_code=measure) == verdict
 
 
 @pytest.mark.parametrize(("yaleb", "ar", "verdict"), [(0.9, 0.998, HOLDS), (0.9, 0.9, IN_PART), (0.5, 0.5, FAILS)])

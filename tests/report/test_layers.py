@@ -6,8 +6,8 @@ import pytest
 
 from ddlcn.experiments.catalogue import load_experiment
 from ddlcn.experiments.store import Row
-from ddlcn.report.claim_tests import FAILS, HOLDS, IN_PART
 from ddlcn.report.claims import UNTESTED, read_claims
+from ddlcn.report.evidence import FAILS, HOLDS, IN_PART
 from ddlcn.report.layers import read_layers
 from ddlcn.report.page import render_page
 from ddlcn.report.published import read_tables
@@ -68,6 +68,6 @@ def test_page_and_summary_show_them():
 def test_the_claims_follow(how, separability, hierarchy):
     rows = [*make_rows(**how), make_row(load_experiment("yaleb").cells[0].settings, 0, 0.9)]
     grids = [fill_grid(load_experiment(name), group_by_settings(rows)) for name in ("yaleb", "layers")]
-    verdicts = {each.id: each.verdict for each in read_claims(grids, read_tables(grids), [])}
+    verdicts = {each.id: each.found.verdict for each in read_claims(grids, read_tables(grids), [])}
     assert (verdicts["separability"], verdicts["hierarchy"]) == (separability, hierarchy)
     assert verdicts["speed"] == UNTESTED

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddlcn.experiments.published import list_claims
-from ddlcn.report.claim_tests import TESTS, Evidence
+from ddlcn.report.claim_tests import TESTS
 from ddlcn.report.comparisons import DepthLine
+from ddlcn.report.evidence import Evidence, Finding
 from ddlcn.report.published import PaperTable
 from ddlcn.report.results import Grid
 
@@ -20,8 +21,7 @@ class Claim:
 
     id: str
     says: str
-    verdict: str
-    evidence: str
+    found: Finding
 
 
 def read_claims(grids: Sequence[Grid], tables: Sequence[PaperTable], depths: Sequence[DepthLine]) -> list[Claim]:
@@ -33,5 +33,5 @@ def read_claims(grids: Sequence[Grid], tables: Sequence[PaperTable], depths: Seq
     claims = []
     for id, says in list_claims():
         found = TESTS[id](evidence) if id in TESTS else None
-        claims.append(Claim(id, says, *(found or (UNTESTED, ""))))
+        claims.append(Claim(id, says, found or Finding(UNTESTED, "", (), ())))
     return claims

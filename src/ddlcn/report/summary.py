@@ -165,8 +165,11 @@ def _claims(contents: Contents) -> list[str]:
     if not contents.claims:
         return []
     lines = [f"## {words.CLAIMS_TITLE}", "", words.CLAIMS_NOTE, ""]
-    body = [(claim.says, claim.verdict, claim.evidence) for claim in contents.claims]
-    return lines + _table(("the paper says", "as measured here", "evidence"), body)
+    for claim in contents.claims:
+        lines += [f"**{_safe(claim.says)}**: {claim.found.verdict}", ""]
+        if claim.found.lines:
+            lines += [_safe(claim.found.sentence), "", *_table(claim.found.head, claim.found.lines)]
+    return lines
 
 
 def _paper(contents: Contents) -> list[str]:
