@@ -23,6 +23,7 @@ SMALL = {
     "DKSVD": FEW,
     "LCKSVD1": FEW,
     "LCKSVD2": FEW,
+    "MBAP": FEW,
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 

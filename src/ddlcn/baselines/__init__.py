@@ -26,6 +26,7 @@ _MODULES = {
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
     "LRSDL": "fisher",
+    "MBAP": "proximal",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",
