@@ -24,6 +24,7 @@ SMALL = {
     "LCKSVD1": FEW,
     "LCKSVD2": FEW,
     "MBAP": FEW,
+    "SupGraphDL": FEW,
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 

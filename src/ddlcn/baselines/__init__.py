@@ -34,6 +34,7 @@ _MODULES = {
     "SRC": "collaborative",
     "ScSPM": "bag_of_features",
     "SmallCNN": "cnn",
+    "SupGraphDL": "graph_ksvd",
     "TLCC": "two_layer",
     "VectorSVM": "plain",
 }
