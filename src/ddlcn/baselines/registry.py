@@ -75,6 +75,7 @@ _ALL = (
     Method("LCKSVD1", "LCKSVD1", "vectors", "label-consistent K-SVD without the classifier's error, 2011"),
     Method("LCKSVD2", "LCKSVD2", "vectors", "label-consistent K-SVD, 2011"),
     Method("MBAP", "MBAP", "vectors", "l0-penalised dictionary by alternating proximal steps, 2016"),
+    Method("EasyDL", "EasyDL", "vectors", "dictionary learned with an ensemble of linear classifiers, 2016"),
     Method("SupGraphDL", "SupGraphDL", "vectors", "dictionary and classifier on graphs of images and features, 2017"),
     Method("FDDL", "FDDL", "vectors", "Fisher discrimination dictionary learning, 2011"),
     Method("DLCOPAR", "DLCOPAR", "vectors", "common and class-wise dictionaries, 2012"),
