@@ -12,10 +12,11 @@ atoms one after another, each with its codes; each W_b by ridge regression.
 An image is coded over D by orthogonal matching pursuit; every member votes for the class with its largest score in
 z P_b W_b. The class with the most votes is predicted, the mean score deciding between equals.
 
-We had the paper's abstract only. From it: dictionary and ensemble are learned together, and the ensemble's linear
-predictors come from subsets of the data and projections of the codes on subspaces. Ours: the formula, that subsets and
-subspaces are random and drawn once, sizes, weights, solver and the vote. (Subspaces of some of the atoms, as in random
-forests, are worse: 93.8 % where random ones have 95.4. Without its atoms little is left of a sparse code.)
+We had no text of the paper. From its abstract, as we remember it: dictionary and ensemble are learned together, and
+the ensemble's linear predictors come from subsets of the data and projections of the codes on subspaces. Ours: the
+formula, that subsets and subspaces are random and drawn once, sizes, weights, solver and the vote. (Subspaces of some
+of the atoms, as in random forests, are worse: 93.8 % where random ones have 95.4. Without its atoms little is left of
+a sparse code.)
 """
 
 from __future__ import annotations
