@@ -19,10 +19,13 @@ from ddlcn.workflows.compare import measure_size
 # Small, so that all of scikit-learn's checks take seconds.
 FEW = {"max_iter": 5, "init_iter": 3}
 SMALL = {
+    "EasyDL": FEW,
     "KSVD": FEW,
     "DKSVD": FEW,
     "LCKSVD1": FEW,
     "LCKSVD2": FEW,
+    "MBAP": FEW,
+    "SupGraphDL": FEW,
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 

@@ -18,6 +18,7 @@ _MODULES = {
     "DDL": "ddl",
     "DKSVD": "ksvd",
     "DLCOPAR": "copar",
+    "EasyDL": "ensemble",
     "FDDL": "fisher",
     "JBDC": "bayesian",
     "KC": "bag_of_features",
@@ -26,6 +27,7 @@ _MODULES = {
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
     "LRSDL": "fisher",
+    "MBAP": "proximal",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",
@@ -33,6 +35,7 @@ _MODULES = {
     "SRC": "collaborative",
     "ScSPM": "bag_of_features",
     "SmallCNN": "cnn",
+    "SupGraphDL": "graph_ksvd",
     "TLCC": "two_layer",
     "VectorSVM": "plain",
 }

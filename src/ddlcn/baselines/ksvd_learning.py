@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.preprocessing import normalize
 
-from ddlcn.coding.omp import encode_omp, iter_blocks, pursue
+from ddlcn.coding.omp import encode_omp, iter_blocks, pursue, pursue_products
 from ddlcn.engines.compile import kernel
 from ddlcn.utils.threads import map_threads
 
@@ -169,6 +169,16 @@ def start_by_class(
 
     parts = list(map_threads(learn, range(len(seeds)), n_jobs))
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+
+
+def improve_code(z: Array, H: Array, b: Array, square: float, n_nonzero: int) -> None:
+    """A code z (atoms,) by orthogonal matching pursuit for z H z^T - 2 z b^T + square, in place, if it is lower."""
+    columns, values, counts = pursue_products(H, b[None].copy(), np.array([square]), min(n_nonzero, len(H)))
+    new, v, old = columns[0, : counts[0]], values[0, : counts[0]], np.flatnonzero(z)
+    now = z[old] @ (H[np.ix_(old, old)] @ z[old]) - 2.0 * z[old] @ b[old]
+    if v @ (H[np.ix_(new, new)] @ v) - 2.0 * v @ b[new] < now:
+        z[:] = 0.0
+        z[new] = v
 
 
 def fit_ridge(codes: Any, targets: Array, ridge: float) -> Array:

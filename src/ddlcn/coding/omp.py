@@ -70,10 +70,17 @@ def iter_blocks(n: int) -> Iterator[slice]:
 
 def pursue(X: Array, D: Array, gram: Array, width: int, limit: float = -1.0) -> tuple[Array, Array, Array]:
     """Codes of a block X (n, m): columns (ascending) and values (n, width), and the number of nonzeros (n,)."""
-    columns = np.zeros((len(X), width), np.int32)
-    values = np.zeros((len(X), width))
-    counts = np.zeros(len(X), np.int32)
-    _pursue(gram, X @ D.T, np.einsum("ij,ij->i", X, X), limit, columns, values, counts)
+    return pursue_products(gram, X @ D.T, np.einsum("ij,ij->i", X, X), width, limit)
+
+
+def pursue_products(
+    gram: Array, products: Array, squares: Array, width: int, limit: float = -1.0
+) -> tuple[Array, Array, Array]:
+    """The same from products x D^T (n, atoms), which are overwritten, and squared norms ||x||^2 (n,)."""
+    columns = np.zeros((len(products), width), np.int32)
+    values = np.zeros((len(products), width))
+    counts = np.zeros(len(products), np.int32)
+    _pursue(gram, products, squares, limit, columns, values, counts)
     return columns, values, counts
 
 
