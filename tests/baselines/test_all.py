@@ -19,6 +19,7 @@ from ddlcn.workflows.compare import measure_size
 # Small, so that all of scikit-learn's checks take seconds.
 FEW = {"max_iter": 5, "init_iter": 3}
 SMALL = {
+    "ConvolutionalClustering": {"n_filters": (8, 8), "n_windows": (300, 200), "max_iter": 3},
     "KSVD": FEW,
     "DKSVD": FEW,
     "LCKSVD1": FEW,

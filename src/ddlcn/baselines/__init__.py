@@ -13,6 +13,7 @@ from typing import Any
 _MODULES = {
     "BagOfWords": "bag_of_features",
     "CRC": "collaborative",
+    "ConvolutionalClustering": "convolutional_clustering",
     "DBDL": "bayesian",
     "DCN": "two_layer",
     "DDL": "ddl",

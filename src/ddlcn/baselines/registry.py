@@ -89,6 +89,7 @@ _ALL = (
     Method("TLCC", "TLCC", "descriptors", "two-layer local coordinate coding, 2015"),
     Method("PCANet-1", "PCANet", "pictures", "PCA filters, one stage, 2015", {"n_stages": 1}),
     Method("PCANet-2", "PCANet", "pictures", "PCA filters, two stages, 2015", {"n_stages": 2}),
+    Method("Convolutional Clustering", "ConvolutionalClustering", "pictures", "filters by convolutional k-means, 2015"),
     Method("small CNN", "SmallCNN", "pictures", "a small convolutional network from scratch", {}, "torch"),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
