@@ -24,6 +24,7 @@ SMALL = {
     "DKSVD": FEW,
     "LCKSVD1": FEW,
     "LCKSVD2": FEW,
+    "MHMP": {"paths": ((8,), (5, 16)), "n_atoms": (10, 20), "n_samples": 300, "max_iter": 3},
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 

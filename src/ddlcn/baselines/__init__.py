@@ -27,6 +27,7 @@ _MODULES = {
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
     "LRSDL": "fisher",
+    "MHMP": "matching_pursuit",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",
