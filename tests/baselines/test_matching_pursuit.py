@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ddlcn.baselines import MHMP
-from ddlcn.baselines.matching_pursuit import EPS, OMPCoder, PooledCodes, RawPatches, learn_atoms
+from ddlcn.baselines.matching_pursuit_layers import EPS, OMPCoder, PooledCodes, RawPatches, learn_atoms
 from ddlcn.coding.omp import encode_omp
 
 SMALL = {"n_atoms": (10, 20), "n_samples": 300, "max_iter": 3, "random_state": 0}
