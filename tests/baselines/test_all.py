@@ -20,12 +20,14 @@ from ddlcn.workflows.compare import measure_size
 FEW = {"max_iter": 5, "init_iter": 3}
 SMALL = {
     "EasyDL": FEW,
+    "ConvolutionalClustering": {"n_filters": (8, 8), "n_windows": (300, 200), "max_iter": 3},
     "KSVD": FEW,
     "DKSVD": FEW,
     "LCKSVD1": FEW,
     "LCKSVD2": FEW,
     "MBAP": FEW,
     "SupGraphDL": FEW,
+    "MHMP": {"paths": ((8,), (5, 16)), "n_atoms": (10, 20), "n_samples": 300, "max_iter": 3},
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 _MODULES = {
     "BagOfWords": "bag_of_features",
     "CRC": "collaborative",
+    "ConvolutionalClustering": "convolutional_clustering",
     "DBDL": "bayesian",
     "DCN": "two_layer",
     "DDL": "ddl",
@@ -28,6 +29,7 @@ _MODULES = {
     "LLC": "bag_of_features",
     "LRSDL": "fisher",
     "MBAP": "proximal",
+    "MHMP": "matching_pursuit",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",

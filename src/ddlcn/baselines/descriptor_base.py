@@ -77,10 +77,14 @@ class DescriptorBaseline(Baseline):
             for name in ("n_features_in_", "feature_names_in_"):  # from an earlier fit on vectors
                 if hasattr(self, name):
                     delattr(self, name)
-            self._features, self._levels = resolve_descriptors(self.features), check_pyramid(self.pyramid)
+            self._features, self._levels = self._make_features(), check_pyramid(self.pyramid)
         elif is_matrix(images):
             raise ValueError(f"this {type(self).__name__} was fitted on images: pass images, not a matrix of vectors")
         return keep_descriptors(images) if fitting else list(name_images(images))
+
+    def _make_features(self) -> Any:
+        """What describes an image."""
+        return resolve_descriptors(self.features)
 
     def _learn(self, items: NamedImages, y: Labels) -> None:
         C = check_number("C", self.C, above=True)

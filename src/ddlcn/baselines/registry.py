@@ -88,10 +88,12 @@ _ALL = (
     Method("KC", "KC", "descriptors", "kernel codebook, 2008"),
     Method("bag of words", "BagOfWords", "descriptors", "visual words and spatial pyramid, 2006"),
     Method("nearest codes", "NearestCodes", "descriptors", "nearest neighbour on LLC codes"),
+    Method("M-HMP", "MHMP", "pictures", "patches coded by matching pursuit in two layers on several paths, 2013"),
     Method("DCN", "DCN", "vectors", "deep coding network, 2010"),
     Method("TLCC", "TLCC", "descriptors", "two-layer local coordinate coding, 2015"),
     Method("PCANet-1", "PCANet", "pictures", "PCA filters, one stage, 2015", {"n_stages": 1}),
     Method("PCANet-2", "PCANet", "pictures", "PCA filters, two stages, 2015", {"n_stages": 2}),
+    Method("Convolutional Clustering", "ConvolutionalClustering", "pictures", "filters by convolutional k-means, 2015"),
     Method("small CNN", "SmallCNN", "pictures", "a small convolutional network from scratch", {}, "torch"),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
