@@ -33,6 +33,7 @@ _MODULES = {
     "SRC": "collaborative",
     "ScSPM": "bag_of_features",
     "SmallCNN": "cnn",
+    "SpatialPyramidKernel": "spatial_pyramid",
     "TLCC": "two_layer",
     "VectorSVM": "plain",
 }

@@ -84,6 +84,7 @@ _ALL = (
     Method("ScSPM", "ScSPM", "descriptors", "sparse coding and spatial pyramid, 2009"),
     Method("KC", "KC", "descriptors", "kernel codebook, 2008"),
     Method("bag of words", "BagOfWords", "descriptors", "visual words and spatial pyramid, 2006"),
+    Method("Griffin", "SpatialPyramidKernel", "descriptors", "pyramid match kernel on visual words, 2007"),
     Method("nearest codes", "NearestCodes", "descriptors", "nearest neighbour on LLC codes"),
     Method("DCN", "DCN", "vectors", "deep coding network, 2010"),
     Method("TLCC", "TLCC", "descriptors", "two-layer local coordinate coding, 2015"),
