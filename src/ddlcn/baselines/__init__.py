@@ -25,6 +25,7 @@ _MODULES = {
     "LCKSVD1": "ksvd",
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
+    "LPBeta": "lp_beta",
     "LRSDL": "fisher",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",

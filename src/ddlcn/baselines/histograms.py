@@ -66,10 +66,15 @@ class Magnitudes:
         return codes._replace(values=np.abs(codes.values))
 
 
+def weigh_levels(pyramid: tuple[int, ...]) -> Array:
+    """The levels' weights (levels,) of the pyramid match kernel (Lazebnik et al. 2006): 1/4, 1/4, 1/2 for three."""
+    weights: Array = 0.5 ** np.arange(len(pyramid), 0, -1.0)
+    weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
+    return weights
+
+
 class Histograms(CodedBlock):
     """Code, and add up in every cell: codes must not be negative, rows sum to one (roots: they get unit norm).
-
-    Level weights are those of the pyramid match kernel (Lazebnik et al. 2006): 1/4, 1/4, 1/2 for three levels.
 
     Parameters
     ----------
@@ -82,9 +87,7 @@ class Histograms(CodedBlock):
     def __init__(self, coder: Any, pyramid: tuple[int, ...], root: bool = True) -> None:
         super().__init__(coder, np.ones(coder.n_atoms), None, pyramid)
         self._root = root
-        weights = 0.5 ** np.arange(len(pyramid), 0, -1.0)
-        weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
-        self._level_weights = weights
+        self._level_weights = weigh_levels(pyramid)
 
     def pool(self, batch: Batch) -> Any:
         """Histograms, or their square roots: csr_array (images, cells * atoms), columns ascending in every row."""

@@ -85,6 +85,7 @@ _ALL = (
     Method("KC", "KC", "descriptors", "kernel codebook, 2008"),
     Method("bag of words", "BagOfWords", "descriptors", "visual words and spatial pyramid, 2006"),
     Method("Griffin", "SpatialPyramidKernel", "descriptors", "pyramid match kernel on visual words, 2007"),
+    Method("LP-beta", "LPBeta", "photos", "SVMs on seven kernels, mixed by a linear programme, 2009"),
     Method("nearest codes", "NearestCodes", "descriptors", "nearest neighbour on LLC codes"),
     Method("DCN", "DCN", "vectors", "deep coding network, 2010"),
     Method("TLCC", "TLCC", "descriptors", "two-layer local coordinate coding, 2015"),
