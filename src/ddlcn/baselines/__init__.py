@@ -27,6 +27,7 @@ _MODULES = {
     "LCKSVD1": "ksvd",
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
+    "LPBeta": "lp_beta",
     "LRSDL": "fisher",
     "MBAP": "proximal",
     "MHMP": "matching_pursuit",
@@ -38,6 +39,7 @@ _MODULES = {
     "ScSPM": "bag_of_features",
     "SmallCNN": "cnn",
     "SupGraphDL": "graph_ksvd",
+    "SpatialPyramidKernel": "spatial_pyramid",
     "TLCC": "two_layer",
     "VectorSVM": "plain",
 }

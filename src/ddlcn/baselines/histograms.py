@@ -1,4 +1,4 @@
-"""Sum pooling of codes. In: descriptors X (n, m). Out: soft assignments to atoms, then square roots of histograms.
+"""Sum pooling of codes. In: descriptors X (n, m). Out: soft assignments to atoms, then histograms (or square roots).
 
 A descriptor x is shared among the atoms d_j near it (van Gemert et al. 2008, "codeword uncertainty"),
 
@@ -66,20 +66,31 @@ class Magnitudes:
         return codes._replace(values=np.abs(codes.values))
 
 
-class Histograms(CodedBlock):
-    """Code, and add up in every cell: codes must not be negative, rows get unit norm.
+def weigh_levels(pyramid: tuple[int, ...]) -> Array:
+    """The levels' weights (levels,) of the pyramid match kernel (Lazebnik et al. 2006): 1/4, 1/4, 1/2 for three."""
+    weights: Array = 0.5 ** np.arange(len(pyramid), 0, -1.0)
+    weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
+    return weights
 
-    Level weights are those of the pyramid match kernel (Lazebnik et al. 2006): 1/4, 1/4, 1/2 for three levels.
+
+class Histograms(CodedBlock):
+    """Code, and add up in every cell: codes must not be negative, rows sum to one (roots: they get unit norm).
+
+    Parameters
+    ----------
+    coder, pyramid
+        See `CodedBlock`.
+    root : bool
+        Whether to take square roots.
     """
 
-    def __init__(self, coder: Any, pyramid: tuple[int, ...]) -> None:
+    def __init__(self, coder: Any, pyramid: tuple[int, ...], root: bool = True) -> None:
         super().__init__(coder, np.ones(coder.n_atoms), None, pyramid)
-        weights = 0.5 ** np.arange(len(pyramid), 0, -1.0)
-        weights[0] *= 2.0 if len(pyramid) > 1 else 1.0 / weights[0]
-        self._level_weights = weights
+        self._root = root
+        self._level_weights = weigh_levels(pyramid)
 
     def pool(self, batch: Batch) -> Any:
-        """Square roots of histograms: csr_array (images, cells * atoms)."""
+        """Histograms, or their square roots: csr_array (images, cells * atoms), columns ascending in every row."""
         codes, cells, starts = self.encode(batch.X), batch.cells, batch.starts
         n, width = codes.indices.shape
         n_images, n_cells, n_levels = len(starts) - 1, count_cells(self.pyramid), cells.shape[1]
@@ -90,7 +101,9 @@ class Histograms(CodedBlock):
         weights = np.tile(self._level_weights, n)
         members = sparse.csr_array((weights, (where, patch)), shape=(n_images * n_cells, n))
         sums = (members @ Z).reshape(n_images, -1).tocsr()  # (images, cells * atoms); rows sum to the descriptors
+        sums.sort_indices()
+        shares = sums.data / np.repeat(np.diff(starts), np.diff(sums.indptr))
         # Differs from the paper: the linear SVM on square roots is an SVM with Hellinger's kernel, sum_j sqrt(f_j g_j),
         # instead of histogram intersection, sum_j min(f_j, g_j); training and prediction then take linear time.
-        roots = np.sqrt(sums.data / np.repeat(np.diff(starts), np.diff(sums.indptr)))
-        return make_csr(roots.astype(np.float32), sums.indices.astype(np.int32), sums.indptr, sums.shape)
+        values = np.sqrt(shares) if self._root else shares
+        return make_csr(values.astype(np.float32), sums.indices.astype(np.int32), sums.indptr, sums.shape)

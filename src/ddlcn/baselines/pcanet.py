@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ddlcn.baselines.base import Labels, PictureBaseline
+from ddlcn.baselines.histogram_kernels import measure_chi2
 from ddlcn.baselines.pcanet_filters import Grid, count_codes, find_starts, learn_filters, make_batches
-from ddlcn.engines.compile import kernel
 from ddlcn.svm import SVMConfig, train
 from ddlcn.utils.sparse_rows import stack_rows
 from ddlcn.utils.threads import map_threads
@@ -189,38 +189,3 @@ class _Neighbours:
         """Minus the distance to the nearest of each class: (n, n_classes)."""
         distances = measure_chi2(features, self._bins, self._n_bins)
         return -np.stack([distances[:, self._y == c].min(axis=1) for c in range(self._y.max() + 1)], axis=1)
-
-
-def measure_chi2(features: Any, bins: Array, n_bins: int) -> Array:
-    """Chi-square distances (n, n_train) of histograms that all have the same sum.
-
-    Parameters
-    ----------
-    features : csr_array (n, columns), columns ascending in every row
-    bins : ndarray (columns, n_train) of whole numbers
-    n_bins : int
-        Bins processed at a time, for all rows: small enough to stay in the processor's cache.
-    """
-    shared = np.zeros((features.shape[0], bins.shape[1]))
-    sum_shared(features.indptr, features.indices, features.data, bins, n_bins, shared)
-    # (a - b)^2 / (a + b) = a + b - 4 ab / (a + b), of which the last is nonzero only where both are.
-    return np.asarray(2.0 * features.data[features.indptr[0] : features.indptr[1]].sum() - 4.0 * shared)
-
-
-@kernel
-def sum_shared(starts: Array, columns: Array, counts: Array, bins: Array, n_bins: int, out: Array) -> None:
-    """out (n, n_train) += sum over columns of ab / (a + b): a of csr rows, b of bins (columns, n_train)."""
-    n_train = bins.shape[1]
-    at = starts[:-1].copy()  # position in each row
-    part = np.empty(n_train, np.float32)  # exact to 1e-7 for the few bins of a block; the total is float64
-    for first in range(0, len(bins), n_bins):
-        for i in range(len(out)):
-            part[:] = 0
-            while at[i] < starts[i + 1] and columns[at[i]] < first + n_bins:
-                a, column = np.float32(counts[at[i]]), bins[columns[at[i]]]
-                for t in range(n_train):
-                    b = np.float32(column[t])
-                    part[t] += a * b / (a + b)
-                at[i] += 1
-            for t in range(n_train):
-                out[i, t] += part[t]

@@ -87,6 +87,8 @@ _ALL = (
     Method("ScSPM", "ScSPM", "descriptors", "sparse coding and spatial pyramid, 2009"),
     Method("KC", "KC", "descriptors", "kernel codebook, 2008"),
     Method("bag of words", "BagOfWords", "descriptors", "visual words and spatial pyramid, 2006"),
+    Method("Griffin", "SpatialPyramidKernel", "descriptors", "pyramid match kernel on visual words, 2007"),
+    Method("LP-beta", "LPBeta", "photos", "SVMs on seven kernels, mixed by a linear programme, 2009"),
     Method("nearest codes", "NearestCodes", "descriptors", "nearest neighbour on LLC codes"),
     Method("M-HMP", "MHMP", "pictures", "patches coded by matching pursuit in two layers on several paths, 2013"),
     Method("DCN", "DCN", "vectors", "deep coding network, 2010"),
