@@ -78,6 +78,8 @@ _ALL = (
     Method("DLCOPAR", "DLCOPAR", "vectors", "common and class-wise dictionaries, 2012"),
     Method("LRSDL", "LRSDL", "vectors", "low-rank shared dictionary, 2017"),
     Method("DDL", "DDL", "vectors", "deep dictionary learning, greedy, 2016"),
+    Method("NDL", "NDL", "vectors", "nonlinear dictionary learning, 2018"),
+    Method("SNDL", "SNDL", "vectors", "supervised nonlinear dictionary learning, 2018"),
     Method("DBDL", "DBDL", "vectors", "discriminative Bayesian dictionary learning, 2016"),
     Method("JBDC", "JBDC", "vectors", "joint Bayesian dictionary and classifier, 2017"),
     Method("LLC", "LLC", "descriptors", "locality-constrained linear coding, 2010"),
