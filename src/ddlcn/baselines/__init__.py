@@ -18,6 +18,7 @@ _MODULES = {
     "DDL": "ddl",
     "DKSVD": "ksvd",
     "DLCOPAR": "copar",
+    "EmbedCNN": "embed_cnn",
     "FDDL": "fisher",
     "JBDC": "bayesian",
     "KC": "bag_of_features",

@@ -92,6 +92,7 @@ _ALL = (
     Method("PCANet-1", "PCANet", "pictures", "PCA filters, one stage, 2015", {"n_stages": 1}),
     Method("PCANet-2", "PCANet", "pictures", "PCA filters, two stages, 2015", {"n_stages": 2}),
     Method("small CNN", "SmallCNN", "pictures", "a small convolutional network from scratch", {}, "torch"),
+    Method("Embed CNN", "EmbedCNN", "pictures", "the same with an embedding of neighbours, 2012", {}, "torch"),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 
