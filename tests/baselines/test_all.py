@@ -28,13 +28,14 @@ SMALL = {
     "MBAP": FEW,
     "SupGraphDL": FEW,
     "MHMP": {"paths": ((8,), (5, 16)), "n_atoms": (10, 20), "n_samples": 300, "max_iter": 3},
+    "EmbedCNN": {"n_steps": 10, "image_shape": (16, 16), "channels": (8,)},
     "SmallCNN": {"n_steps": 30, "image_shape": (16, 16)},
 }
 
 
 def make_all():
     for name in baselines.__all__:
-        if name == "SmallCNN" and find_missing("small CNN"):
+        if name in ("EmbedCNN", "SmallCNN") and find_missing("small CNN"):
             continue
         yield getattr(baselines, name)(**SMALL.get(name, {}), random_state=0)
 

@@ -83,9 +83,9 @@ class Part:
     """The images of a quick run: names nobody needs, labels, and who learns from whom."""
 
     def __init__(self, data, settings):
-        items, self.labels, is_test = take_part(pick_run(data, SEED), settings)
+        items, self.labels, self.is_test = take_part(pick_run(data, SEED), settings)
         self.images = [item.image for item in items]
-        self.split = draw_split(settings, self.labels, is_test, SEED)
+        self.split = draw_split(settings, self.labels, self.is_test, SEED)
         self.y_train, self.y_test = self.labels[self.split.train], self.labels[self.split.test]
 
     def take(self, chosen):
@@ -253,6 +253,10 @@ def predict_by_method(s, part):
             made = make_input(kind, SEED, **own).fit(train)
             VECTORS[key] = [made.transform(side).astype(np.float32) for side in (train, test)]
         train, test = VECTORS[key]
+    if "unlabelled" in options:  # a part has fewer than any experiment asks for: all
+        spare = np.setdiff1d(np.flatnonzero(~part.is_test), part.split.train)
+        assert len(spare) <= options["unlabelled"]
+        options["unlabelled"] = [images[i] for i in spare]
     if s.method in ("ddlcn fast", "ddlcn accurate"):
         sizes = 24 if s.method == "ddlcn fast" else (16, 24, 32)
         options["features"] = DenseSIFT(sizes, 6, s.max_side, 96)

@@ -13,7 +13,7 @@ from ddlcn.baselines.registry import make_method
 from ddlcn.datasets import load_dataset
 from ddlcn.experiments import run_baseline
 from ddlcn.experiments.catalogue import leave_out_missing, load_experiment
-from ddlcn.experiments.protocol import draw_split
+from ddlcn.experiments.protocol import draw_split, draw_unlabelled
 from ddlcn.experiments.run_baseline import run_method
 from ddlcn.experiments.runner import carry_out, plan
 from ddlcn.experiments.settings import Settings
@@ -243,3 +243,24 @@ def test_without_networks_their_cells_are_left_out(monkeypatch):
     assert {cell.settings.method for cell in kept.cells} == {"ddlcn fast", "ddlcn accurate"}
     assert "ddlcn cnn" in missing
     assert "linear SVM" in missing
+
+
+def test_images_without_labels_are_training_images_that_are_not_trained_with(digits, monkeypatch):
+    is_test = np.arange(len(digits.labels)) % 2 == 1
+    data, given = replace(digits, is_test=is_test), {}
+
+    def make(name, seed, n_jobs=None, unlabelled=None, **options):
+        given["images"] = unlabelled
+        return make_method("nearest neighbour", seed, n_jobs, **options)
+
+    monkeypatch.setattr(run_baseline, "make_method", make)
+    settings = Settings(data.name, 2, method="Embed CNN", options=(("unlabelled", 11),))
+    run_method(data, settings, 0)
+    split = draw_split(settings, data.labels, is_test, 0)
+    pictures = [np.asarray(Image.open(path)) for path in data.images]
+    found = [next(i for i, each in enumerate(pictures) if np.array_equal(each, one)) for one in given["images"]]
+    assert len(set(found)) == 11
+    assert not set(found) & set(split.train.tolist())
+    assert not is_test[found].any()
+    assert len(draw_unlabelled(10**6, split, is_test, 0)) == (~is_test).sum() - len(split.train)
+    assert len(draw_unlabelled(5, split, None, 0)) == 0

@@ -13,7 +13,7 @@ torch is needed to fit and to predict, not to import this file.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,12 +105,22 @@ class SmallCNN(PictureBaseline):
         rng = np.random.default_rng(self._spawn(2)[1])
         with _use_threads(torch, self.n_jobs), _keep_seeds(torch, device, int(rng.integers(2**31))):
             network = build_network(torch, pictures.shape[1:], channels, len(self.classes_), dropout).to(device)
+            pictures = standardise(pictures)
             self.losses_ = train_network(
-                torch, network, standardise(pictures), y, draw_batches(len(pictures), batch_size, n_steps, rng),
-                n_steps, rate, decay, shift, rng,
+                torch, network, pictures, y, draw_batches(len(pictures), batch_size, n_steps, rng),
+                n_steps, rate, decay, shift, rng, self._make_loss(torch, pictures, y, rng),
             )  # fmt: skip
         self.weights_ = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
         self._n_classes, self._channels = len(self.classes_), channels
+
+    def _make_loss(
+        self, torch: Any, pictures: Array, y: Labels, rng: np.random.Generator
+    ) -> Callable[[Any, Any, Any], Any]:
+        """The loss of a batch, from the network, pictures (n, 1, H, W) and class indices (n,), both tensors.
+
+        `pictures` and y are all that have labels, standardised.
+        """
+        return lambda network, x, labels: torch.nn.functional.cross_entropy(network(x), labels)
 
     def _decide(self, pictures: Array) -> Array:
         torch = _load_torch()
@@ -173,9 +183,12 @@ def build_network(torch: Any, shape: tuple[int, ...], channels: tuple[int, ...],
 
 def train_network(
     torch: Any, network: Any, pictures: Array, y: Labels, batches: Iterator[NDArray[np.intp]], n_steps: int,
-    rate: float, decay: float, shift: int, rng: np.random.Generator,
+    rate: float, decay: float, shift: int, rng: np.random.Generator, measure: Callable[[Any, Any, Any], Any],
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Train `network` in place, on its device; returns the loss of every step (n_steps,)."""
+    """Train `network` in place, on its device; returns the loss of every step (n_steps,).
+
+    `measure` is that of `SmallCNN._make_loss`.
+    """
     device = next(network.parameters()).device
     optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=n_steps + 1)
@@ -183,8 +196,7 @@ def train_network(
     losses = []
     for batch in batches:
         shifted = shift_pictures(pictures[batch], shift, rng)
-        scores = network(torch.from_numpy(shifted[:, None]).to(device))
-        loss = torch.nn.functional.cross_entropy(scores, torch.from_numpy(y[batch]).to(device))
+        loss = measure(network, torch.from_numpy(shifted[:, None]).to(device), torch.from_numpy(y[batch]).to(device))
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
@@ -197,7 +209,7 @@ def _load_torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ImportError as error:
-        raise ImportError("SmallCNN needs torch: pip install 'ddlcn[torch]'") from error
+        raise ImportError("this method needs torch: pip install 'ddlcn[torch]'") from error
 
 
 def _choose_device(torch: Any, device: str) -> str:

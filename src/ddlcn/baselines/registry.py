@@ -81,6 +81,8 @@ _ALL = (
     Method("DLCOPAR", "DLCOPAR", "vectors", "common and class-wise dictionaries, 2012"),
     Method("LRSDL", "LRSDL", "vectors", "low-rank shared dictionary, 2017"),
     Method("DDL", "DDL", "vectors", "deep dictionary learning, greedy, 2016"),
+    Method("NDL", "NDL", "vectors", "nonlinear dictionary learning, 2018"),
+    Method("SNDL", "SNDL", "vectors", "supervised nonlinear dictionary learning, 2018"),
     Method("DBDL", "DBDL", "vectors", "discriminative Bayesian dictionary learning, 2016"),
     Method("JBDC", "JBDC", "vectors", "joint Bayesian dictionary and classifier, 2017"),
     Method("LLC", "LLC", "descriptors", "locality-constrained linear coding, 2010"),
@@ -97,6 +99,7 @@ _ALL = (
     Method("PCANet-2", "PCANet", "pictures", "PCA filters, two stages, 2015", {"n_stages": 2}),
     Method("Convolutional Clustering", "ConvolutionalClustering", "pictures", "filters by convolutional k-means, 2015"),
     Method("small CNN", "SmallCNN", "pictures", "a small convolutional network from scratch", {}, "torch"),
+    Method("Embed CNN", "EmbedCNN", "pictures", "the same with an embedding of neighbours, 2012", {}, "torch"),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 

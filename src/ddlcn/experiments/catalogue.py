@@ -130,6 +130,9 @@ def make_quick(experiment: Experiment) -> Experiment:
             quick=True,
             train_per_class=None if cell.settings.train_per_class is None else min(cell.settings.train_per_class, 5),
             atoms_per_class=min(cell.settings.atoms_per_class, 5),
+            options=tuple(
+                (name, min(value, 20) if name == "n_steps" else value) for name, value in cell.settings.options
+            ),
         )
         cells.setdefault(small, replace(cell, settings=small, seeds=1, published=None, bar=None))
     step = -(-len(cells) // QUICK_CELLS)

@@ -110,6 +110,18 @@ def draw_split(settings: Settings, labels: NDArray[np.intp], is_test: NDArray[An
     return Split(train, test, draw_per_class(labels, min(p, fewest), rng, train), note)
 
 
+def draw_unlabelled(n: int, split: Split, is_test: NDArray[Any] | None, seed: int) -> Indices:
+    """At most n images that the distribution has for training and that `split` does not train with, ascending.
+
+    None where the distribution has no split of its own: there the others are the test images.
+    """
+    if is_test is None:
+        return np.empty(0, np.intp)
+    spare = np.setdiff1d(np.flatnonzero(~is_test), split.train)
+    chosen: Indices = np.sort(np.random.default_rng((seed, 2)).permutation(spare)[:n])
+    return chosen
+
+
 def _check_spare(labels: NDArray[np.intp], n: int) -> None:
     """Whether every class keeps an image to test when n are drawn."""
     counts = np.bincount(labels)

@@ -26,7 +26,7 @@ from ddlcn.descriptors import DenseColour, DenseSIFT
 from ddlcn.engines.compile import clock
 from ddlcn.experiments.measure import N_TIMED, note_accuracy, note_joint, now, start_row
 from ddlcn.experiments.memory import peak_memory_mb, reset_peak_memory
-from ddlcn.experiments.protocol import Split, draw_split, pick_run, take_part
+from ddlcn.experiments.protocol import Split, draw_split, draw_unlabelled, pick_run, take_part
 from ddlcn.experiments.run import make_features
 from ddlcn.experiments.settings import Settings
 from ddlcn.experiments.store import Row
@@ -69,7 +69,10 @@ def run_method(
     if settings.vectors:
         say("making vectors")
         items, costs = _make_vectors(data, items, settings, split, seed, n_jobs, recall)
-    model = make_method(settings.method, seed, n_jobs, **_list_options(settings))
+    options = _list_options(settings)
+    if "unlabelled" in options:  # a number of images; the method gets the images
+        options["unlabelled"] = _take(items, draw_unlabelled(options["unlabelled"], split, is_test, seed))
+    model = make_method(settings.method, seed, n_jobs, **options)
     say("learning")
     begin = clock()
     try:
