@@ -11,6 +11,7 @@ from typing import Any
 
 # The module of each method. A new one is a file, a line here and a line in `ddlcn.baselines.registry`.
 _MODULES = {
+    "ADDL": "analysis",
     "BagOfWords": "bag_of_features",
     "CRC": "collaborative",
     "DBDL": "bayesian",

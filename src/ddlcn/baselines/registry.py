@@ -77,6 +77,7 @@ _ALL = (
     Method("FDDL", "FDDL", "vectors", "Fisher discrimination dictionary learning, 2011"),
     Method("DLCOPAR", "DLCOPAR", "vectors", "common and class-wise dictionaries, 2012"),
     Method("LRSDL", "LRSDL", "vectors", "low-rank shared dictionary, 2017"),
+    Method("ADDL", "ADDL", "vectors", "analysis dictionary and its classifier learned together, 2018"),
     Method("DDL", "DDL", "vectors", "deep dictionary learning, greedy, 2016"),
     Method("DBDL", "DBDL", "vectors", "discriminative Bayesian dictionary learning, 2016"),
     Method("JBDC", "JBDC", "vectors", "joint Bayesian dictionary and classifier, 2017"),
