@@ -27,6 +27,7 @@ _MODULES = {
     "LCKSVD2": "ksvd",
     "LLC": "bag_of_features",
     "LRSDL": "fisher",
+    "MDDL": "multi_layer",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",

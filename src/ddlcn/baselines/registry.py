@@ -79,6 +79,8 @@ _ALL = (
     Method("LRSDL", "LRSDL", "vectors", "low-rank shared dictionary, 2017"),
     Method("ADDL", "ADDL", "vectors", "analysis dictionary and its classifier learned together, 2018"),
     Method("DDL", "DDL", "vectors", "deep dictionary learning, greedy, 2016"),
+    Method("MDDL-2", "MDDL", "vectors", "two layers of discriminative dictionaries, 2019", {"n_layers": 2}),
+    Method("MDDL-3", "MDDL", "vectors", "three layers of them, 2019", {"n_layers": 3}),
     Method("DBDL", "DBDL", "vectors", "discriminative Bayesian dictionary learning, 2016"),
     Method("JBDC", "JBDC", "vectors", "joint Bayesian dictionary and classifier, 2017"),
     Method("LLC", "LLC", "descriptors", "locality-constrained linear coding, 2010"),
