@@ -19,6 +19,7 @@ from ddlcn.workflows.compare import measure_size
 # Small, so that all of scikit-learn's checks take seconds.
 FEW = {"max_iter": 5, "init_iter": 3}
 SMALL = {
+    "DDL2019": {"atoms_per_class": 4, "n_epochs": 2},
     "KSVD": FEW,
     "DKSVD": FEW,
     "LCKSVD1": FEW,

@@ -17,6 +17,7 @@ _MODULES = {
     "DBDL": "bayesian",
     "DCN": "two_layer",
     "DDL": "ddl",
+    "DDL2019": "deep_network",
     "DKSVD": "ksvd",
     "DLCOPAR": "copar",
     "FDDL": "fisher",
