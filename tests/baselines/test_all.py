@@ -21,6 +21,7 @@ FEW = {"max_iter": 5, "init_iter": 3}
 SMALL = {
     "EasyDL": FEW,
     "ConvolutionalClustering": {"n_filters": (8, 8), "n_windows": (300, 200), "max_iter": 3},
+    "DDL2019": {"atoms_per_class": 4, "n_epochs": 2},
     "KSVD": FEW,
     "DKSVD": FEW,
     "LCKSVD1": FEW,

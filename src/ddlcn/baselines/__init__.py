@@ -11,12 +11,14 @@ from typing import Any
 
 # The module of each method. A new one is a file, a line here and a line in `ddlcn.baselines.registry`.
 _MODULES = {
+    "ADDL": "analysis",
     "BagOfWords": "bag_of_features",
     "CRC": "collaborative",
     "ConvolutionalClustering": "convolutional_clustering",
     "DBDL": "bayesian",
     "DCN": "two_layer",
     "DDL": "ddl",
+    "DDL2019": "deep_network",
     "DKSVD": "ksvd",
     "DLCOPAR": "copar",
     "EasyDL": "ensemble",
@@ -33,6 +35,7 @@ _MODULES = {
     "MBAP": "proximal",
     "MHMP": "matching_pursuit",
     "NDL": "nonlinear",
+    "MDDL": "multi_layer",
     "NearestCodes": "bag_of_features",
     "NearestNeighbour": "plain",
     "PCANet": "pcanet",
