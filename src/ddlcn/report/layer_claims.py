@@ -23,7 +23,7 @@ def find_approximation(e: Evidence) -> Finding | None:
         f"{count(len(own), 'data set')}. Residual depth, which is ours, is shown beside it."
     )
     lines = tuple((line.label, *(f"{error.mean:.3f}" for error in line.errors)) for line, _ in found)
-    return _level(Finding(judge(falls, len(own)), sentence, ("",), lines), "layer")
+    return _level(Finding(judge(falls, len(own)), sentence, ("",), lines), "layer 1")
 
 
 def find_hierarchy(e: Evidence) -> Finding | None:
@@ -38,7 +38,7 @@ def find_hierarchy(e: Evidence) -> Finding | None:
         "in the section."
     )
     lines = tuple((line.label, *(f"{each.mean:.2f}" for each in line.orientations)) for line in found)
-    return _level(Finding(judge(sum(rises), len(rises)), sentence, ("",), lines), "layer")
+    return _level(Finding(judge(sum(rises), len(rises)), sentence, ("",), lines), "layer 1")
 
 
 def find_separability(e: Evidence) -> Finding | None:
@@ -56,7 +56,7 @@ def find_separability(e: Evidence) -> Finding | None:
     )
     lines = tuple((line.label, *(f"{each.mean:.3f}" for each in line.separability)) for line in found)
     verdict = judge(sum(gains) + sum(calm), len(gains) + len(calm))
-    return _level(Finding(verdict, sentence, ("",), lines), "layers")
+    return _level(Finding(verdict, sentence, ("",), lines), "1 layer")
 
 
 def _read_layers(e: Evidence) -> list[LayerLine]:
@@ -64,8 +64,8 @@ def _read_layers(e: Evidence) -> list[LayerLine]:
     return [line for line in lines if len(line.separability) > 1]
 
 
-def _level(finding: Finding, what: str) -> Finding:
-    """With a column for every layer, and lines of one length."""
+def _level(finding: Finding, first: str) -> Finding:
+    """With a column for every layer, the first called `first`, and lines of one length."""
     width = max(map(len, finding.lines))
-    head = ("", *(f"{what} {layer}" if layer == 1 else str(layer) for layer in range(1, width)))
+    head = ("", first, *map(str, range(2, width)))
     return finding._replace(head=head, lines=tuple(line + ("",) * (width - len(line)) for line in finding.lines))
