@@ -23,6 +23,7 @@ from ddlcn.datasets.archive import match_files
 from ddlcn.datasets.catalogue import CATALOGUE
 from ddlcn.datasets.dataset import Dataset, check_counts, make_dataset
 from ddlcn.datasets.root import find_source
+from ddlcn.utils.validation import check_choice
 
 # Person, azimuth and elevation of the light in degrees: yaleB01/yaleB01_P00A+000E+00.pgm
 _IMAGE = re.compile(r"(?:^|/)(yaleB\d\d)/(\1_P00A([+-]\d{3})E([+-]\d{2})\.pgm)$")
@@ -48,6 +49,7 @@ def open_yaleb(root: Path | None = None, leave_out: str = "") -> Dataset:
     dataset : Dataset
         Classes "yaleB01" to "yaleB39" (there is no 14); image names such as "yaleB01/yaleB01_P00A+000E+00.pgm".
     """
+    check_choice("leave_out", leave_out, ("", *_PARTS))
     record = CATALOGUE["yaleb"]
     source = find_source(record, root)
     found = [(match[1], f"{match[1]}/{match[2]}", image) for match, image in match_files(source, _IMAGE)]
