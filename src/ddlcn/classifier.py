@@ -26,7 +26,7 @@ from ddlcn.joint import UNWATCHED, check_joint, choose_strength, train_jointly
 from ddlcn.learning import Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
-from ddlcn.svm import Calibrator, FeatureRows, KeptFeatures, SVMConfig, Training, pick_class, train
+from ddlcn.svm import Calibrator, FeatureRows, KeptFeatures, LinearSVM, SVMConfig, Training, pick_class, train
 from ddlcn.utils.validation import check_choice
 
 Array = NDArray[Any]
@@ -152,7 +152,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
             found = train_jointly(encoding, *svm, training, seeds, copies, vary, self.n_jobs, show, progress)
             self.branches_, chosen = found.branches, {**chosen, **found.card}
             if found.history:
-                trained = self.fit_svm(EncodedImages(self.encoding, seen, self.n_jobs, show), rows, seeds.folds)
+                new = EncodedImages(self.encoding, seen, self.n_jobs, show)
+                trained = self.fit_svm(new, rows, seeds.folds, found.svm)
         keeps = self.keep_features and trained.features is not None
         self.kept_ = KeptFeatures(trained.features, self.classes_[rows]) if keeps else None
         self.patches_: TrainingPatches | None = None
@@ -161,10 +162,17 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist(), **chosen}
         return self
 
-    def fit_svm(self, rows: FeatureRows, labels: NDArray[np.intp], seed: np.random.SeedSequence) -> Training:
-        """The SVM and what its probabilities need, from features and class indices of all images and copies."""
+    def fit_svm(
+        self,
+        rows: FeatureRows,
+        labels: NDArray[np.intp],
+        seed: np.random.SeedSequence,
+        svm: LinearSVM | None = None,
+    ) -> Training:
+        """The SVM, if it is not given, and what its probabilities need, from features and class indices of all images
+        and copies."""
         config = self._svm_config(labels)
-        trained = train(rows, labels, config, self.n_jobs)
+        trained = train(rows, labels, config, self.n_jobs, svm)
         self.linear_svm_ = trained.svm
         n_rows = 1 + count_copies(self.parameters_["copies"])
         self.calibrator_ = Calibrator.prepare(trained, labels, config, seed, n_rows)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from ddlcn import DDLCNClassifier, DenseSIFT, encode, load_model
+from ddlcn.blocks import EncodedImages
 from ddlcn.descriptors import keep_descriptors
+from ddlcn.images import name_images
 from ddlcn.joint import HingeLoss, JointConfig, JointProgress, JointTraining, forget
 from ddlcn.joint import choose as choosing
 from ddlcn.persistence.model_file import describe_model
-from ddlcn.svm import SVMConfig
+from ddlcn.svm import SVMConfig, train
 
+make_svm = JointTraining.make_svm
 SIFT = DenseSIFT(min_side=32, patch_size=12, step=4)
 
 
@@ -162,6 +167,37 @@ def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, joint, cop
     assert loss.penalty == pytest.approx(1.0 / (10.0 * n_rows))
     assert config.vary == vary
     assert model.score(images, y) > 0.9
+
+
+@pytest.mark.parametrize("keeps_svm", [True, False])
+def test_the_svm_stays_as_it_was_trained_or_is_solved_once_more(digits, monkeypatch, tmp_path, keeps_svm):
+    images, y = digits[0][:200], digits[1][:200]
+    choice = choosing.Choice(JointConfig(3, vary=0.5), "as told", keeps_svm)
+    monkeypatch.setattr(choosing, "choose", lambda *_: choice)
+    kept = []
+    monkeypatch.setattr(JointTraining, "make_svm", lambda training: kept.append(make_svm(training)) or kept[-1])
+    model = make_model(joint="varied").fit(images, y)
+    solved = train(EncodedImages(model.encoding, list(name_images(images)), 1), y, model._svm_config(y), 1).svm
+    expected = kept[0] if keeps_svm else solved
+    np.testing.assert_allclose(model.coef_, expected.coef, rtol=1e-5, atol=1e-7)
+    assert np.abs(solved.coef - model.coef_).max() > 0.01 or not keeps_svm
+    assert model.predict_proba(images[:5]).sum(axis=1) == pytest.approx(1.0)
+    model.save(tmp_path / "m.ddlcn")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.ddlcn").predict(images), model.predict(images))
+
+
+@pytest.mark.parametrize(("joint", "n_shares"), [(True, 1), ("varied", 2)])
+def test_held_out_images_choose_between_both_svms_where_images_are_bent(digits, monkeypatch, joint, n_shares):
+    monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(8),))
+    decided = []
+    choose = choosing.choose
+    monkeypatch.setattr(choosing, "choose", lambda *given: decided.append(choose(*given)) or decided[-1])
+    make_model(joint=joint, pyramid=(1,)).fit(digits[0][:400], digits[1][:400])
+    choice = decided[0]
+    assert choice.config is not None
+    shares = [float(each) for each in re.findall(r"([0-9.]+) %", choice.why.split("8 epochs, mu 1: ")[1])]
+    assert len(shares) == n_shares
+    assert choice.keeps_svm == (shares[-1] > shares[0])
 
 
 def test_with_too_few_images_the_dictionaries_stay_frozen(digits):

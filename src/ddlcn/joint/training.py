@@ -2,9 +2,9 @@
 
     min over atoms, w, b   classification error  +  mu * reconstruction errors of all layers      ||atom|| <= 1
 
-In: what was learned layer by layer, and the SVM on it. Out: branches with other atoms; nothing else about them changes,
-so the coder stays exact, and files, predictions and explanations know no difference. The SVM is solved once more by
-whoever calls this.
+In: what was learned layer by layer, and the SVM on it. Out: branches with other atoms, and the SVM trained with them;
+nothing else about them changes, so the coder stays exact, and files, predictions and explanations know no difference.
+Whoever calls this may solve the SVM once more.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class JointTraining:
         self._items, self._loss, self.config, self._n_jobs = items, loss, config, n_jobs
         self._seed = seed
         self._coef = np.ascontiguousarray(svm.coef.T, np.float64)  # (columns, rows)
-        self._intercept = svm.intercept.astype(np.float64)
+        self._intercept, self._n_classes = svm.intercept.astype(np.float64), svm.n_classes
         self._atoms = [_list_atoms(branch) for branch in branches]  # of every branch, of every dictionary
         n_steps = config.epochs * -(-len(items) // IMAGES_PER_STEP)
         flat = [each for own in self._atoms for each in own]
@@ -160,6 +160,10 @@ class JointTraining:
     def make_branches(self) -> list[Branch]:
         """The branches with the atoms of this moment."""
         return [_with_atoms(branch, atoms) for branch, atoms in zip(self._branches, self._atoms, strict=True)]
+
+    def make_svm(self) -> LinearSVM:
+        """The SVM with the weights of this moment."""
+        return LinearSVM(self._coef.T.copy(), self._intercept.copy(), False, self._n_classes)
 
     def _step(self, chosen: NDArray[np.intp], rng: np.random.Generator) -> tuple[float, float]:
         """One mini-batch; returns its classification and its reconstruction error."""

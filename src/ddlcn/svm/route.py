@@ -31,7 +31,13 @@ class Training:
     gram: Array | None  # (n, n)
 
 
-def train(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:
+def train(
+    source: FeatureRows,
+    y: NDArray[np.intp],
+    config: SVMConfig,
+    n_jobs: int | None,
+    known: LinearSVM | None = None,
+) -> Training:
     """Fit the SVM to images whose features can be had from `source`, by the route that suits their size.
 
     Parameters
@@ -42,26 +48,30 @@ def train(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: i
     config : SVMConfig
     n_jobs : int, optional
         Threads; the result does not depend on it.
+    known : LinearSVM, optional
+        The SVM, where it is there already: then only what it stands on is collected.
     """
     n = source.n_images
     may_stream = config.kind == "liblinear" and n <= MAX_GRAM_IMAGES
     features = source.take_all(HELD_BYTES if may_stream else None)
     if features is None:
-        return _train_streamed(source, y, config, n_jobs)
+        return _train_streamed(source, y, config, n_jobs, known)
     by_gram = config.kind == "liblinear" and prefer_gram(n, features.nnz, config.n_classes)
-    if not by_gram:
-        return Training(fit_svm(features, None, y, config, n_jobs), features, None)
-    gram = gram_matrix(features)
-    return Training(fit_svm(features, gram, y, config, n_jobs), features, gram)
+    gram = gram_matrix(features) if by_gram else None
+    return Training(known or fit_svm(features, gram, y, config, n_jobs), features, gram)
 
 
-def _train_streamed(source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None) -> Training:
+def _train_streamed(
+    source: FeatureRows, y: NDArray[np.intp], config: SVMConfig, n_jobs: int | None, known: LinearSVM | None
+) -> Training:
     n = source.n_images
     n_first = min(n, 16)
     spooled = SpooledFeatures(source)
     n_bytes = BYTES_PER_NONZERO * max(1, source.take(slice(0, n_first)).nnz) // n_first
     n_block = max(1, min(n, BLOCK_BYTES // n_bytes))
     gram = stream_gram(spooled.take, n, n_block)
+    if known is not None:
+        return Training(known, None, gram)
     dual = fit_dual(gram, y, config.n_classes, config.C, config.weights, n_jobs)
     weights = np.zeros((dual.shape[1], source.n_columns), np.float32)
     for start in range(0, n, n_block):
