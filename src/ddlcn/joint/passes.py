@@ -201,19 +201,19 @@ def backpropagate(
 
     Returns
     -------
-    grad : ndarray (sum of D_l, m), float64
+    grad : ndarray (sum of D_l, m), of X's dtype
     error : float
         The weighted reconstruction errors of all layers.
     """
-    D = np.concatenate([np.asarray(atoms, np.float64) for atoms in dictionaries])
+    D = np.concatenate([np.asarray(atoms, X.dtype) for atoms in dictionaries])
     firsts = np.cumsum([0] + [len(atoms) for atoms in dictionaries[:-1]])
-    grad = np.zeros(D.shape)
+    grad = np.zeros_like(D)
     layer1 = traced.layer1
     deep = _stack(traced.deeper, int(layer1.counts.sum()))
     scales = np.array(traced.scales).reshape(len(traced.deeper), deep[2].shape[1])
     error = get_engine().backpropagate_codes(
         X, D, firsts, np.asarray(betas, np.float64), layer1.indices, layer1.values, layer1.counts, *deep, scales,
-        grad_codes, rates, grad, np.empty((0, 0)) if grad_X is None else grad_X,
+        grad_codes, rates, grad, np.empty((0, 0), X.dtype) if grad_X is None else grad_X,
     )  # fmt: skip
     return grad, error
 
