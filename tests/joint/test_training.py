@@ -160,6 +160,7 @@ def test_it_learns_from_what_the_svm_learns_from(digits, monkeypatch, joint, cop
 
     monkeypatch.setattr(choosing, "JointTraining", Watched)
     images, y = digits[0][:90], digits[1][:90]
+    monkeypatch.setattr(choosing, "is_surely_better", lambda *_: True)
     model = make_model(copies=copies, joint=joint).fit(images, y)
     items, loss, config = made[0][3:6]  # the trial, on two thirds of the images
     assert len(items) == n_images
@@ -198,6 +199,32 @@ def test_held_out_images_choose_between_both_svms_where_images_are_bent(digits, 
     shares = [float(each) for each in re.findall(r"([0-9.]+) %", choice.why.split("8 epochs, mu 1: ")[1])]
     assert len(shares) == n_shares
     assert choice.keeps_svm == (shares[-1] > shares[0])
+
+
+def count_trials(digits, monkeypatch, sure) -> tuple[int, str]:
+    """How many candidates are tried where `sure` says what is surely better, and what the card says."""
+    tried = []
+    monkeypatch.setattr(choosing, "CANDIDATES", (JointConfig(4), JointConfig(5), JointConfig(6)))
+    monkeypatch.setattr(choosing, "is_surely_better", sure)
+    run = JointTraining.run
+    monkeypatch.setattr(JointTraining, "run", lambda own, *given: tried.append(own.config) or run(own, *given))
+    card = make_model(joint=True, pyramid=(1,)).fit(digits[0][:400], digits[1][:400]).card_
+    return len(tried) - card["joint"].startswith("joint"), card["joint"]
+
+
+def test_with_too_few_mistakes_to_tell_a_gain_nothing_is_tried(digits, monkeypatch):
+    n_tried, why = count_trials(digits, monkeypatch, lambda right, _: not right.all())
+    assert n_tried == 0
+    assert re.fullmatch(r"frozen dictionaries: of 1\d\d held-out .* they mistake \d+, too few to tell a gain", why)
+
+
+def test_a_longer_training_is_tried_only_after_a_sure_gain(digits, monkeypatch):
+    n_tried, why = count_trials(digits, monkeypatch, lambda right, _: right.all())
+    assert n_tried == 1
+    assert "not clearly ahead" in why
+    n_tried, why = count_trials(digits, monkeypatch, lambda *_: True)
+    assert n_tried >= 2
+    assert why.startswith("joint training")
 
 
 def test_with_too_few_images_the_dictionaries_stay_frozen(digits):
