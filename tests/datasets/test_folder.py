@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from ddlcn.datasets import load_folder
-from ddlcn.images import ImageReadError
+from ddlcn.images import ImageReadError, formats
 
 
 def save(path, shade=100):
@@ -77,6 +77,17 @@ def test_a_class_without_readable_images_is_left_out_with_a_warning(photos):
     with pytest.warns(UserWarning, match="left out 1 class folders.*'empty'"):
         data = load_folder(photos)
     assert data.class_names == ["cat", "dog", "zebra"]
+    assert data.skipped == [(photos / "empty", "class folder 'empty' holds no image that can be read")]
+
+
+@pytest.mark.parametrize(("name", "why"), [("1.HEIC", r"pip install 'ddlcn\[heic\]'"), ("1.nef", "camera's raw file")])
+def test_a_picture_that_nothing_reads_is_reported(photos, monkeypatch, name, why):
+    monkeypatch.setattr(formats, "has_heif", lambda: False)
+    (photos / "dog" / name).write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
+    with pytest.raises(ImageReadError, match=f"{name}.*{why}"):
+        load_folder(photos)
+    with pytest.warns(UserWarning, match="skipped 1 of 7"):
+        assert len(load_folder(photos, on_error="skip")) == 6
 
 
 def test_linked_class_folder_is_followed(photos, tmp_path):

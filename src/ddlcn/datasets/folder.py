@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from ddlcn.datasets.thumbnails import make_thumbnail
 from ddlcn.images import ImageReadError
+from ddlcn.images.formats import find_suffix, list_suffixes
 from ddlcn.utils.progress import track
 from ddlcn.utils.threads import map_threads
 from ddlcn.utils.validation import check_choice
@@ -37,7 +37,7 @@ class ImageFolder:
     class_names : list of str
         Classes that have at least one image, sorted.
     skipped : list of (Path, str)
-        Files that cannot be read, and why.
+        Files that cannot be read, and why; class folders without an image that can be.
     thumbnails : ndarray of shape (n, pixels), float32
         Of `datasets.thumbnails`, to find near-duplicates by.
     """
@@ -109,12 +109,13 @@ def load_folder(
             f"skipped {len(skipped)} of {len(found)} files that cannot be read; the first: {skipped[0][1]}",
             stacklevel=2,
         )
-    empty = [path.name for path in class_folders if path.name not in class_names]
+    empty = [path for path in class_folders if path.name not in class_names]
     if empty:
         warnings.warn(
-            f"left out {len(empty)} class folders without a readable image; the first: {empty[0]!r}",
+            f"left out {len(empty)} class folders without a readable image; the first: {empty[0].name!r}",
             stacklevel=2,
         )
+        data.skipped.extend((path, f"class folder {path.name!r} holds no image that can be read") for path in empty)
     return data
 
 
@@ -142,17 +143,12 @@ def check_files(
 
 def walk_images(class_folder: Path) -> Iterator[Path]:
     """Yield the image files below a class folder, in sorted order."""
-    suffixes = _image_suffixes()
+    suffixes = list_suffixes()
     for parent, folders, files in os.walk(class_folder):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in sorted(files):
-            if not _is_hidden(name) and os.path.splitext(name)[1].lower() in suffixes:
+            if not _is_hidden(name) and find_suffix(name) in suffixes:
                 yield Path(parent, name)
-
-
-def _image_suffixes() -> set[str]:
-    """Suffixes, in lower case, of the formats that PIL can read (some it can only write)."""
-    return {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
 
 
 def _is_hidden(name: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from ddlcn.images.formats import explain_format, prepare_reader
 from ddlcn.images.variation import VirtualCopy
 
 
@@ -106,6 +107,7 @@ def _read_file(
     file: str | HoldsFile, label: str, fit: Fit, convert: Callable[[Any, str], Any], recall: Recall
 ) -> tuple[Any, tuple[int, int]]:
     """The pixels of a file, possibly decoded at a fraction of its size, and the (width, height) to resize to."""
+    prepare_reader(label)
     try:
         with Image.open(file if isinstance(file, str) else io.BytesIO(file.read_bytes())) as picture:
             width, height = fit(*picture.size)
@@ -117,7 +119,8 @@ def _read_file(
         raise
     # Damaged files make PIL's readers raise errors of nearly every kind (OSError, SyntaxError, struct.error).
     except Exception as error:
-        raise ImageReadError(f"cannot read image {label!r}: {_reason(error)}") from error
+        why = (isinstance(error, UnidentifiedImageError) and explain_format(label)) or _reason(error)
+        raise ImageReadError(f"cannot read image {label!r}: {why}") from error
 
 
 def decode_pixels(picture: Image.Image) -> Pixels:
