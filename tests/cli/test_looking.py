@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import shutil
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from ddlcn import DDLCNClassifier, cli, load_model
 from ddlcn.blocks.encoding import IMAGES_PER_BATCH
+from ddlcn.web.app import listen
+from ddlcn.workflows.learned_from import digest_files
 from ddlcn.workflows.predict import predict_each
 
 
@@ -42,6 +45,33 @@ def test_predict_as_json_and_csv(run, digit_model, digit_folder):
     assert [row["path"] for row in table] == names
     assert [row["label"] for row in table] == [row["label"] for row in rows]
     assert [float(row["probability2"]) for row in table] == [row["top"][1]["probability"] for row in rows]
+
+
+@pytest.mark.parametrize("command", [["explain", "-o"], ["evaluate", "--html"]], ids=lambda command: command[0])
+def test_a_page_that_cannot_be_made_is_told_before_the_work(run, monkeypatch, tmp_path, command):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run(command[0], tmp_path / "absent.ddlcn", tmp_path, command[1], tmp_path / "page.html")
+    assert isinstance(result.exception, ImportError)
+    assert "pip install 'ddlcn[report]'" in str(result.exception)
+
+
+def test_a_port_that_is_taken_is_told_before_the_model_is_read(run, tmp_path):
+    with listen("127.0.0.1", 0) as taken:
+        result = run("serve", tmp_path / "absent.ddlcn", "--port", taken.getsockname()[1])
+    assert isinstance(result.exception, OSError)
+    assert "choose another --port" in str(result.exception)
+    assert "http://" not in result.output
+
+
+def test_measured_on_its_own_pictures_it_warns(run, digit_model, digit_folder, tmp_path):
+    model = load_model(digit_model)
+    model.card_["files"] = digest_files((digit_folder / "digit1").iterdir())
+    model.save(tmp_path / "m.ddlcn")
+    result = run("evaluate", tmp_path / "m.ddlcn", digit_folder, "--html", tmp_path / "page.html")
+    shutil.copytree(digit_folder / "digit0", tmp_path / "digits" / "digit0")
+    assert "note: the model learned from" in result.stderr
+    assert "the accuracy is not that on new ones" in (tmp_path / "page.html").read_text()
+    assert "note: the model" not in run("evaluate", tmp_path / "m.ddlcn", tmp_path / "digits").stderr
 
 
 def test_predict_says_what_it_cannot_read_and_goes_on(run, digit_model, digit_folder, tmp_path):

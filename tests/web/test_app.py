@@ -95,6 +95,12 @@ def test_nothing_is_asked_of_the_network(client):
         assert "https://" not in text
 
 
+def test_examples_are_those_of_this_address(client):
+    text = client.get("/docs", headers={"host": "127.0.0.1:8123"}).text
+    assert "curl -F image=@a.jpg http://127.0.0.1:8123/explain" in text
+    assert "8000" not in text
+
+
 def test_the_interface_is_described(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {"/predict", "/explain", "/health"}

@@ -74,9 +74,25 @@ def test_sentences():
     ]
     other = make_curve((1, 0.6), (5, 0.895), draws=(0.1, 0.0, -0.1))
     unsure = conclude({"x": make_curve((1, 0.895), (5, 0.9)), "y": other})
-    assert "within the uncertainty" in unsure[0]
+    assert unsure[0] == ("With 5 images per class x has 90.0 %, y 89.5 %: these draws cannot tell which is better.")
     assert unsure[1].startswith("More labels would help little")
     assert "hardly help" in conclude({"x": make_curve((1, 0.9), (5, 0.995))})[1]
+
+
+@pytest.mark.parametrize(
+    ("draws", "n_tested", "is_sure"),
+    [
+        (((0.9,), (0.67,)), 500, True),  # one draw, far apart
+        (((0.9, 0.7), (0.67, 0.6)), 500, True),  # two draws that differ: Student's t cannot tell
+        (((0.9, 0.7), (0.67, 0.69)), 500, False),
+        (((0.9,), (0.8,)), 20, False),  # two images of twenty
+        (((1.0,), (0.95,)), 20, False),
+        (((0.9,), (0.9,)), 500, False),
+    ],
+)
+def test_far_apart_in_every_draw_is_sure_where_enough_images_are_tested(draws, n_tested, is_sure):
+    x, y = (Point(5, float(np.mean(d)), 0.0, 1.0, 1.0, 0.01, 1000, d, n_tested) for d in draws)
+    assert ("points above y" in conclude({"x": [x], "y": [y]})[0]) == is_sure
 
 
 def test_methods_learn(digit_folder):

@@ -126,4 +126,4 @@ def test_new_atoms_are_learned_with_the_parameters_of_their_branch(stripes, dots
 def test_what_was_measured_before_is_no_longer_on_the_card(model, stripes):
     model.card_ |= {"accuracy": 0.9, "balanced_accuracy": 0.8, "interval": [0.8, 1.0], "tested": 30, "version": "1"}
     card = update(model, stripes[0][30:33], stripes[1][30:33]).card_
-    assert set(card) == {"images_per_class", "how", "version"}
+    assert set(card) == {"images_per_class", "how", "version", "files"}

@@ -162,6 +162,7 @@ def compare(
     from ddlcn.baselines.registry import METHODS, find_missing
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.quality_checks import find_duplicates
+    from ddlcn.report.templating import check_pages
     from ddlcn.utils.progress import track
     from ddlcn.workflows.compare import LeftOut, Outcome, conclude, list_counts, make_methods, summarise
     from ddlcn.workflows.compare import compare as run
@@ -178,6 +179,8 @@ def compare(
     for name in names:
         if find_missing(name):
             raise ValueError(f"{name} needs {find_missing(name)}: pip install 'ddlcn[{METHODS[name].needs}]'")
+    if html is not None:
+        check_pages(figures=True)
     chosen = make_methods(names, vectors)
     verbose = int(sys.stderr.isatty())
     data = load_labelled(source, verbose=verbose)

@@ -71,9 +71,11 @@ def explain(
     Example: ddlcn explain model.ddlcn new.jpg -o why.html
     """
     from ddlcn.classifier import load_model
+    from ddlcn.report.templating import check_pages
     from ddlcn.utils.files import write_whole
     from ddlcn.web.explanation import render_explanation
 
+    check_pages()
     write_whole(output, render_explanation(load_model(model), image, str(image)), make_folder=True)
     typer.echo(f"wrote {output}")
 
@@ -91,14 +93,20 @@ def evaluate(
     """
     from ddlcn.classifier import load_model
     from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.report.templating import check_pages
     from ddlcn.utils.files import write_whole
+    from ddlcn.utils.progress import say
     from ddlcn.web.evaluation import render_evaluation
     from ddlcn.workflows.evaluate import evaluate as evaluate_model
 
+    if html is not None:
+        check_pages()
     loaded, data = load_model(model), load_labelled(source)
     evaluation = evaluate_model(loaded, data.paths, data.labels, data.skipped, sys.stderr.isatty())
     for failure in evaluation.unreadable:
         print(f"ddlcn: left out: {failure.error}", file=sys.stderr)
+    if evaluation.remark:
+        say(f"note: {evaluation.remark}")
     found = evaluation.result
     interval = " to ".join(f"{100 * bound:.1f}" for bound in found.interval)
     typer.echo(f"accuracy: {100 * found.accuracy:.1f} % of {len(found.y_true)} images (95 % interval {interval})")
@@ -129,10 +137,9 @@ def serve(
     from ddlcn.web.app import run_server
     from ddlcn.web.uploads import Limits
 
-    typer.echo(f"http://{host}:{port} (Ctrl+C stops it)", err=True)
     n_bytes = max_megabytes * 1_000_000
     limits = Limits(n_bytes, max_request_bytes=5 * n_bytes, max_pixels=max_megapixels * 1_000_000)
-    run_server(model, host, port, limits)
+    run_server(model, host, port, limits, lambda address: typer.echo(address, err=True))
 
 
 def _to_line(prediction: Prediction, top: int, reject: bool) -> str:

@@ -49,15 +49,23 @@ def plan_splits(
         if len(test) == 0:
             return [], f"no image was left to test beside {n_per_class} per class"
         return [Split(train, test)], f"all but {n_per_class} images per class held out"
-    fewest = count_fewest_groups(labels, groups)
-    if fewest < 2:
-        return [], "no image could be held out: a class has a single picture"
+    classes, counts = count_groups(labels, groups)
+    # A class with a single picture (or copies of one) is learned from in every fold, and never tested.
+    alone = np.isin(labels, classes[counts < 2])
+    if (counts < 2).all():
+        return [], "no image could be held out: every class has a single picture"
     one_only = one_only or len(labels) > MAX_CROSS_VALIDATED
-    n_folds = min(HELD_OUT if one_only else N_FOLDS, fewest)
-    splits = split_folds(np.arange(len(labels)), labels, groups, n_folds, seed)
+    n_folds = min(HELD_OUT if one_only else N_FOLDS, int(counts[counts >= 2].min()))
+    always, several = np.flatnonzero(alone), np.flatnonzero(~alone)
+    folds = split_folds(several, labels, groups, n_folds, seed)
+    splits = []
+    for fold in folds:
+        near = np.isin(groups[always], groups[fold.test])  # a near-duplicate of another class
+        splits.append(Split(np.sort(np.concatenate([fold.train, always[~near]])), fold.test))
+    untested = f"; {(counts < 2).sum()} classes with a single picture not tested" if alone.any() else ""
     if one_only:
-        return splits[:1], f"{len(splits[0].test)} of {len(labels)} images held out"
-    return splits, f"{n_folds}-fold cross-validation"
+        return splits[:1], f"{len(splits[0].test)} of {len(labels)} images held out{untested}"
+    return splits, f"{n_folds}-fold cross-validation{untested}"
 
 
 def split_folds(
@@ -68,6 +76,12 @@ def split_folds(
     return [Split(chosen[a], chosen[b]) for a, b in folds.split(chosen, labels[chosen], groups[chosen])]
 
 
+def count_groups(labels: Array, groups: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+    """The classes (n_classes,), and the number of groups in each."""
+    classes = np.unique(labels)
+    return classes, np.array([len(np.unique(groups[labels == label])) for label in classes])
+
+
 def count_fewest_groups(labels: Array, groups: NDArray[np.intp]) -> int:
     """Groups of the class that has the fewest."""
-    return min(len(set(groups[labels == label].tolist())) for label in np.unique(labels))
+    return int(count_groups(labels, groups)[1].min())

@@ -16,7 +16,7 @@ from ddlcn.report.glyphs import SIFT_WIDTH, draw_atom
 from ddlcn.report.joint import JointLine
 from ddlcn.report.pictures import find_pictures
 from ddlcn.report.published import INCLUDED
-from ddlcn.report.templating import render
+from ddlcn.report.templating import check_pages, mark_safe, render
 from ddlcn.report.writing import count, describe, show_difference, show_number
 
 # A table of times longer than this is collapsed.
@@ -25,12 +25,7 @@ _LONG = 12
 
 def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
     """The whole page, CSS and figures inside."""
-    try:
-        import matplotlib  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError("the report needs matplotlib and jinja2: pip install 'ddlcn[report]'") from error
-
+    check_pages(figures=True)
     contents = gather(rows, experiments)
     return render(
         "ddlcn.report",
@@ -46,7 +41,7 @@ def render_page(rows: Sequence[Row], experiments: Sequence[Experiment]) -> str:
         menu=_list_menu(contents),
         sections=[_section(i, section) for i, section in enumerate(contents.sections, start=1)],
         confusions=_confusions(contents),
-        glance=Markup(_draw_glance(contents)),
+        glance=mark_safe(_draw_glance(contents)),
     )
 
 
@@ -68,21 +63,19 @@ def _draw_glance(contents: Contents) -> str:
 
 
 def _section(number: int, section: Section) -> dict[str, Any]:
-    from markupsafe import Markup
-
     from ddlcn.report.figures import draw_contest, draw_costs, draw_curve, draw_epochs, draw_errors
 
     figures = []
     if any(panel.standings for panel in section.panels):
-        figures.append(Markup(draw_contest(section.panels, f"contest{number}")))
+        figures.append(mark_safe(draw_contest(section.panels, f"contest{number}")))
     if section.grid.experiment.kind == "curve" and section.grid.results:
-        figures.append(Markup(draw_curve(section.grid, f"curve{number}")))
+        figures.append(mark_safe(draw_curve(section.grid, f"curve{number}")))
         if section.grid.has_others and any(result.ms_per_image for result in section.grid.results):
-            figures.append(Markup(draw_costs(section.grid, f"costs{number}")))
+            figures.append(mark_safe(draw_costs(section.grid, f"costs{number}")))
     if any(line.errors for line in section.errors):
-        figures.append(Markup(draw_errors(section.errors, f"errors{number}")))
+        figures.append(mark_safe(draw_errors(section.errors, f"errors{number}")))
     if any(line.n_trained for line in section.joint):
-        figures.append(Markup(draw_epochs(section.joint, f"epochs{number}")))
+        figures.append(mark_safe(draw_epochs(section.joint, f"epochs{number}")))
     return {
         "id": f"experiment-{number}",
         "grid": section.grid,
@@ -101,10 +94,11 @@ def _section(number: int, section: Section) -> dict[str, Any]:
 
 def _draw_atoms(line: JointLine) -> dict[str, Any]:
     """Atoms before and after joint training, layer by layer; those of other descriptors than SIFT have no picture."""
-    from markupsafe import Markup
-
     layers = [
-        [(Markup(draw_atom(np.array(a))), Markup(draw_atom(np.array(b)))) for a, b in zip(before, after, strict=True)]
+        [
+            (mark_safe(draw_atom(np.array(a))), mark_safe(draw_atom(np.array(b))))
+            for a, b in zip(before, after, strict=True)
+        ]
         for before, after in line.layers
         if before and len(before[0]) == SIFT_WIDTH
     ]
@@ -112,14 +106,12 @@ def _draw_atoms(line: JointLine) -> dict[str, Any]:
 
 
 def _confusions(contents: Contents) -> list[dict[str, Any]]:
-    from markupsafe import Markup
-
     from ddlcn.report.figures import draw_confusion
 
     return [
         {
             "confusion": confusion,
-            "figure": Markup(draw_confusion(confusion, f"confusion{i}")),
+            "figure": mark_safe(draw_confusion(confusion, f"confusion{i}")),
             "pictures": find_pictures(confusion),
         }
         for i, confusion in enumerate(contents.confusions, start=1)

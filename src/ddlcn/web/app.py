@@ -6,6 +6,7 @@ served from here, so it works offline.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
 from html import escape
 from importlib import resources
@@ -117,8 +118,10 @@ def create_app(
         return Response(_read("static", file), media_type=STATIC[file])
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-    def docs() -> str:
-        return _read("templates", "docs.html").replace("{{ name }}", escape(name))
+    def docs(request: Request) -> str:
+        address = escape(str(request.base_url).rstrip("/"))
+        page = _read("templates", "docs.html").replace("{{ name }}", escape(name))
+        return page.replace("{{ address }}", address)
 
     @app.get("/health")
     def health() -> dict[str, Any]:
@@ -187,13 +190,28 @@ def _read(folder: str, file: str) -> str:
     return resources.files("ddlcn.web").joinpath(folder, file).read_text(encoding="utf-8")
 
 
-def run_server(path: Path, host: str, port: int, limits: Limits | None = None) -> None:
-    """Serve a model file until the process is stopped."""
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections; OSError that says what to do if the address cannot be had."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise OSError(
+            f"cannot listen on {host}, port {port} ({error.strerror or error}): choose another --port or --host"
+        ) from None
+
+
+def run_server(
+    path: Path, host: str, port: int, limits: Limits | None = None, tell: Callable[[str], None] = lambda _: None
+) -> None:
+    """Serve a model file until the process is stopped; `tell` hears of the address once it answers."""
     import uvicorn
 
-    model = load_model(path)
-    config = uvicorn.Config(
-        create_app(model, path.name, host, limits), host=host, port=port, log_level="warning", server_header=False,
-        timeout_graceful_shutdown=5, limit_concurrency=200,
-    )  # fmt: skip
-    uvicorn.Server(config).run()
+    with listen(host, port) as listening:  # before the model is read: an address that is taken is told at once
+        model = load_model(path)
+        config = uvicorn.Config(
+            create_app(model, path.name, host, limits), host=host, port=port, log_level="warning", server_header=False,
+            timeout_graceful_shutdown=5, limit_concurrency=200,
+        )  # fmt: skip
+        tell(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]} (Ctrl+C stops it)")
+        uvicorn.Server(config).run(sockets=[listening])

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from ddlcn.report.figures import choose_look
 from ddlcn.report.svg import finish, in_style, start
-from ddlcn.report.templating import render
+from ddlcn.report.templating import check_pages, mark_safe, render
 from ddlcn.workflows.compare import Point, conclude
 
 
 def render_comparison(curves: dict[str, list[Point]], title: str, n_images: int, n_classes: int, n_draws: int) -> str:
     """Render the page."""
-    try:
-        import matplotlib  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError("the page needs matplotlib and jinja2: pip install 'ddlcn[report]'") from error
+    check_pages(figures=True)
     return render(
         "ddlcn.web",
         "comparison.html",
         curves=curves,
         sentences=conclude(curves),
-        figure=Markup(_draw_curves(curves)),
+        figure=mark_safe(_draw_curves(curves)),
         title=title,
         n_images=n_images,
         n_classes=n_classes,

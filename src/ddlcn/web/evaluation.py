@@ -13,7 +13,7 @@ from ddlcn.descriptors import DenseSIFT
 from ddlcn.inspection.class_atoms import rank_class_atoms
 from ddlcn.report.glyphs import draw_atom
 from ddlcn.report.pictures import to_data_address
-from ddlcn.report.templating import render
+from ddlcn.report.templating import mark_safe, render
 from ddlcn.web.drawing import draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.evaluate import Evaluation
 
@@ -81,8 +81,6 @@ def _explain_mistake(model: DDLCNClassifier, evaluation: Evaluation, image: Any,
 
 def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[str]]]]]:
     """Some atoms of some classes: (class, [(glyph, data addresses of the nearest training patches)])."""
-    from markupsafe import Markup
-
     if not isinstance(model.branches_[0].descriptors, DenseSIFT):
         return []
     layer1 = model.dictionaries_[0]
@@ -90,7 +88,7 @@ def _draw_atoms(model: DDLCNClassifier) -> list[tuple[Any, list[tuple[Any, list[
     for label, shown in _list_atoms(model):
         near = [[] if model.patches_ is None else model.patches_.of(atom) for atom in shown]
         pictures = [[to_data_address(Image.fromarray(np.asarray(p))) for p, _ in patches] for patches in near]
-        drawn.append((label, [(Markup(draw_atom(layer1[a])), p) for a, p in zip(shown, pictures, strict=True)]))
+        drawn.append((label, [(mark_safe(draw_atom(layer1[a])), p) for a, p in zip(shown, pictures, strict=True)]))
     return drawn
 
 

@@ -13,7 +13,7 @@ from ddlcn.descriptors import DenseSIFT
 from ddlcn.inspection.patches import cut_patch
 from ddlcn.report.glyphs import draw_atom
 from ddlcn.report.pictures import to_data_address
-from ddlcn.report.templating import render
+from ddlcn.report.templating import mark_safe, render
 from ddlcn.web.drawing import draw_heat, draw_picture, find_frame, find_limit
 from ddlcn.workflows.predict import predict_each
 
@@ -39,8 +39,6 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
         "from_image", "heat" (a data address) and "atoms", dicts with "contribution", "learned_from", "glyph" (SVG),
         "patch" and "near" (data addresses); "listed": (label, score) of the best classes.
     """
-    from markupsafe import Markup
-
     explanation = model.explain(image)
     features = model.branches_[0].descriptors  # the explanation's places are those of the first
     labels = explanation.ranking[:2].tolist()
@@ -58,7 +56,7 @@ def explain_image(model: DDLCNClassifier, image: Any) -> dict[str, Any]:
                 {
                     "contribution": share.contribution,
                     "learned_from": share.learned_from,
-                    "glyph": Markup(draw_atom(atom)) if isinstance(branch.descriptors, DenseSIFT) else "",
+                    "glyph": mark_safe(draw_atom(atom)) if isinstance(branch.descriptors, DenseSIFT) else "",
                     "patch": ""
                     if grey is None
                     else _draw_patch(grey, explanation.xy[share.patch], explanation.sizes[share.patch]),

@@ -70,6 +70,7 @@ class Point:
     seconds_per_image: float
     n_bytes: int
     draws: tuple[float, ...] = ()
+    n_tested: int = 0  # images per draw
 
 
 def make_methods(names: Sequence[str], vectors: str = "pixels") -> dict[str, Callable[[int], Any]]:
@@ -171,7 +172,10 @@ def summarise(outcomes: Sequence[Outcome | LeftOut]) -> dict[str, list[Point]]:
         values = np.array([o.accuracy for o in own])
         mean, half = float(values.mean()), _find_half(values)
         fit, each = (float(np.mean([getattr(o, f) for o in own])) for f in ("fit_seconds", "seconds_per_image"))
-        point = Point(n, mean, max(0.0, mean - half), min(1.0, mean + half), fit, each, own[-1].n_bytes, tuple(values))
+        point = Point(
+            n, mean, max(0.0, mean - half), min(1.0, mean + half), fit, each, own[-1].n_bytes, tuple(values),
+            min(o.n_tested for o in own),
+        )  # fmt: skip
         curves[method].append(point)
     return curves
 
@@ -188,12 +192,12 @@ def conclude(curves: dict[str, list[Point]]) -> list[str]:
         return ["No method learned anything."]
     best = max(last, key=lambda method: last[method].accuracy)
     second = max((method for method in last if method != best), key=lambda m: last[m].accuracy, default=None)
-    winner = f"With {last[best].n_per_class} images per class {best} is best: {100 * last[best].accuracy:.1f} %"
-    if second is not None:
-        gap = 100 * (last[best].accuracy - last[second].accuracy)
-        differences = np.array(last[best].draws) - np.array(last[second].draws)  # the draws are the same for both
-        sure = len(differences) > 1 and differences.mean() > _find_half(differences)
-        winner += f", {gap:.1f} points above {second}{'' if sure else ' (within the uncertainty of these draws)'}"
+    winner = f"With {most} images per class {best} is best: {100 * last[best].accuracy:.1f} %"
+    if second is not None and _is_sure(last[best], last[second]):
+        winner += f", {100 * (last[best].accuracy - last[second].accuracy):.1f} points above {second}"
+    elif second is not None:
+        shares = f"{100 * last[best].accuracy:.1f} %, {second} {100 * last[second].accuracy:.1f} %"
+        winner = f"With {most} images per class {best} has {shares}: these draws cannot tell which is better"
     sentences = [f"{winner}."]
     if len(curves[best]) > 1:
         before, now = curves[best][-2:]
@@ -204,3 +208,18 @@ def conclude(curves: dict[str, list[Point]]) -> list[str]:
         else:
             sentences.append(f"More labels would help{'' if gain > 1 else ' little'}: {step}")
     return sentences
+
+
+def _is_sure(best: Point, second: Point) -> bool:
+    """Whether one is better than the other by more than chance: in the mean over draws (paired, 95 %), or in every one
+    of them by more than so few tested images could show.
+    """
+    differences = np.array(best.draws) - np.array(second.draws)  # the draws are the same for both
+    if len(differences) > 1 and differences.mean() > _find_half(differences):
+        return True
+    if best.n_tested == 0 or len(differences) == 0:
+        return False
+    variances = [np.array(each.draws) * (1.0 - np.array(each.draws)) for each in (best, second)]
+    # One image more or less on each side: also where an accuracy is 0 or 1.
+    half = 1.96 * np.sqrt(sum(variances) / best.n_tested) + 1.0 / best.n_tested
+    return bool((differences > half).all())

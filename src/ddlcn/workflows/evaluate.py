@@ -19,6 +19,7 @@ from sklearn.metrics import roc_auc_score
 from ddlcn.classifier import DDLCNClassifier
 from ddlcn.model_selection.metrics import TestResult, count_confusions, expected_calibration_error
 from ddlcn.utils.progress import track
+from ddlcn.workflows.learned_from import count_learned
 from ddlcn.workflows.predict import Prediction, predict_each
 
 Array = NDArray[Any]
@@ -58,6 +59,8 @@ class Evaluation:
     unreadable : list of Predictions
     seconds_per_image : float
         All cores together.
+    n_learned : int
+        Of the images, files that the model learned from, as far as it knows.
     """
 
     classes: Array
@@ -65,6 +68,17 @@ class Evaluation:
     predictions: list[Prediction]
     unreadable: list[Prediction]
     seconds_per_image: float
+    n_learned: int = 0
+
+    @cached_property
+    def remark(self) -> str:
+        """What to know before the figures are read; "" if nothing."""
+        if not self.n_learned:
+            return ""
+        return (
+            f"the model learned from {self.n_learned} of these {len(self.labels)} pictures: "
+            "the accuracy is not that on new ones"
+        )
 
     @cached_property
     def is_of_known_class(self) -> NDArray[np.bool_]:
@@ -163,4 +177,5 @@ def evaluate(
     unreadable = [Prediction(str(path), [], False, reason) for path, reason in skipped]
     unreadable += [prediction for prediction in everything if prediction.error]
     predictions = [prediction for prediction in everything if not prediction.error]
-    return Evaluation(model.classes_, labels[readable], predictions, unreadable, seconds)
+    n_learned = count_learned(model.card_, paths, model.n_jobs)
+    return Evaluation(model.classes_, labels[readable], predictions, unreadable, seconds, n_learned)

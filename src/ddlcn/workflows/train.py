@@ -34,6 +34,7 @@ from ddlcn.presets import PARAMETERS, list_recipes
 from ddlcn.utils.progress import track
 from ddlcn.utils.threads import count_threads, map_threads
 from ddlcn.workflows.checkpoint import Checkpoint
+from ddlcn.workflows.learned_from import digest_files
 
 Array = NDArray[Any]
 
@@ -182,6 +183,7 @@ class Training:
             final.set_params(keep_features=True)
             final.learn(*final.prepare(self._take(chosen), self.labels[chosen]), JointProgress(self._epochs, self.say))
             final.calibrator_.find(final.n_jobs)
+            final.card_["files"] = digest_files([self.paths[i] for i in chosen.tolist()], final.n_jobs)
             return final
 
         tasks: list[Callable[[], Any]] = [fit, *(partial(test, i) for i in range(len(splits)))]

@@ -23,6 +23,7 @@ from ddlcn.images.copies import add_copies, count_copies
 from ddlcn.learning import Seeds, learn_class_atoms
 from ddlcn.svm import KeptFeatures
 from ddlcn.utils.labels import match_labels
+from ddlcn.workflows.learned_from import digest_files
 
 Array = NDArray[Any]
 
@@ -49,7 +50,8 @@ def update(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
     labels = match_labels(y, model.classes_, len(items))
     features, labels = _encode(model, items, labels)
     together = sparse.vstack([model.kept_.features, features], format="csr")
-    return _refit(model, KeptFeatures(together, np.concatenate([model.kept_.labels, labels])))
+    files = [*model.card_.get("files", ()), *digest_files([item.image for item in items], model.n_jobs)]
+    return _refit(model, KeptFeatures(together, np.concatenate([model.kept_.labels, labels])), files)
 
 
 def expand(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
@@ -62,6 +64,7 @@ def expand(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
     images, y
         All images, old and new, and their labels.
     """
+    images = list(images)
     items = keep_descriptors(images)
     labels = match_labels(y, model.classes_, len(items))
     missing = np.setdiff1d(model.classes_, labels)
@@ -86,7 +89,8 @@ def expand(model: DDLCNClassifier, images: Any, y: Any) -> DDLCNClassifier:
             of_atoms = np.concatenate([branch.atom_labels, np.repeat(new, n_atoms)])
             expanded.branches_.append(replace(branch, dictionaries=layers, atom_labels=of_atoms, _blocks=[]))
         expanded.patches_ = None
-    return _refit(expanded, KeptFeatures(*_encode(expanded, items, labels)))
+    files = digest_files(images, model.n_jobs)
+    return _refit(expanded, KeptFeatures(*_encode(expanded, items, labels)), files)
 
 
 def _encode(model: DDLCNClassifier, items: Sequence[NamedImage], labels: Array) -> tuple[Any, Array]:
@@ -97,13 +101,15 @@ def _encode(model: DDLCNClassifier, items: Sequence[NamedImage], labels: Array) 
     return features, np.repeat(labels, 1 + count_copies(copies))
 
 
-def _refit(model: DDLCNClassifier, kept: KeptFeatures) -> DDLCNClassifier:
-    """The same dictionaries, and an SVM learned from these features."""
+def _refit(model: DDLCNClassifier, kept: KeptFeatures, files: Sequence[str]) -> DDLCNClassifier:
+    """The same dictionaries, and an SVM learned from these features, of files with these digests."""
     updated = copy.copy(model)
     updated.classes_, labels = np.unique(kept.labels, return_inverse=True)
     updated.fit_svm(kept, labels, Seeds.spawn(model.random_state).folds)
     updated.kept_ = kept
     card = {name: value for name, value in model.card_.items() if name not in MEASURED}
     counts = np.bincount(labels[:: 1 + count_copies(model.parameters_["copies"])]).tolist()
-    updated.card_ = card | {"images_per_class": counts, "how": "not tested since images were added"}
+    updated.card_ = card | {
+        "images_per_class": counts, "how": "not tested since images were added", "files": list(files)
+    }  # fmt: skip
     return updated
