@@ -55,6 +55,18 @@ def test_a_page_that_cannot_be_made_is_told_before_the_work(run, monkeypatch, tm
     assert "pip install 'ddlcn[report]'" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["train", "-o"], ["add", "-o"], ["compare", "--html"], ["evaluate", "--html"], ["explain", "-o"]],
+    ids=lambda command: command[0],
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_work(run, tmp_path, command):
+    absent = [] if command[0] in ("train", "compare") else [tmp_path / "absent.ddlcn"]
+    result = run(command[0], *absent, tmp_path / "absent", command[1], tmp_path)
+    assert isinstance(result.exception, IsADirectoryError)
+    assert str(tmp_path) in str(result.exception)
+
+
 def test_a_port_that_is_taken_is_told_before_the_model_is_read(run, tmp_path):
     with listen("127.0.0.1", 0) as taken:
         result = run("serve", tmp_path / "absent.ddlcn", "--port", taken.getsockname()[1])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ddlcn
-from ddlcn.utils.files import open_whole, write_whole
+from ddlcn.utils.files import check_writable, open_whole, write_whole
 
 
 @pytest.fixture
@@ -34,6 +34,22 @@ def test_text_and_bytes_arrive_and_nothing_else_is_left(tmp_path, umask):
         file.write(b"new")
         assert (tmp_path / "a").read_bytes() == "ä\n".encode()  # not before the end
     assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_whether_it_can_be_written_is_tried_without_touching_it(tmp_path):
+    write_whole(tmp_path / "a", "old")
+    check_writable(tmp_path / "a")
+    check_writable(tmp_path / "deep" / "b", make_folder=True)
+    check_writable(os.devnull)
+    assert (tmp_path / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a"]
+    for path, error in (
+        (tmp_path, IsADirectoryError),
+        (tmp_path / "absent" / "b", FileNotFoundError),
+        (tmp_path / "a" / "b", NotADirectoryError),
+    ):
+        with pytest.raises(error, match=re.escape(str(path))):
+            check_writable(path)
 
 
 def test_permissions_are_those_of_an_ordinary_file(tmp_path, umask):

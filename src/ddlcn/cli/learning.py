@@ -49,11 +49,13 @@ def train(
     """
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.quality_checks import find_duplicates, make_remarks
+    from ddlcn.utils.files import check_writable
     from ddlcn.utils.progress import say
     from ddlcn.workflows.train import Training, prepare_model
 
     if not output.resolve().parent.is_dir():
         raise ValueError(f"folder {str(output.parent)!r} does not exist: make it, or give another --output")
+    check_writable(output)
     verbose = int(sys.stderr.isatty())  # progress on a terminal, quiet in a pipe
     # Before any picture is read: an unknown option value or a missing package raises at once.
     changes = {"atoms_per_class": atoms_per_class} if atoms_per_class else {}
@@ -118,11 +120,14 @@ def add(
 
     from ddlcn.classifier import load_model
     from ddlcn.datasets.labelled import load_labelled
+    from ddlcn.utils.files import check_writable
+    from ddlcn.utils.progress import say
     from ddlcn.workflows.update import expand, update
 
+    check_writable(output or model)
     loaded, data = load_model(model), load_labelled(source)
     for path, reason in data.skipped:
-        print(f"ddlcn: left out {path}: {reason}", file=sys.stderr)
+        say(f"left out {path}: {reason}")
     if old is None:
         updated = update(loaded, data.paths, data.labels)
     else:
@@ -163,6 +168,7 @@ def compare(
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.datasets.quality_checks import find_duplicates
     from ddlcn.report.templating import check_pages
+    from ddlcn.utils.files import check_writable, write_whole
     from ddlcn.utils.progress import track
     from ddlcn.workflows.compare import LeftOut, Outcome, conclude, list_counts, make_methods, summarise
     from ddlcn.workflows.compare import compare as run
@@ -181,6 +187,7 @@ def compare(
             raise ValueError(f"{name} needs {find_missing(name)}: pip install 'ddlcn[{METHODS[name].needs}]'")
     if html is not None:
         check_pages(figures=True)
+        check_writable(html, make_folder=True)
     chosen = make_methods(names, vectors)
     verbose = int(sys.stderr.isatty())
     data = load_labelled(source, verbose=verbose)
@@ -210,7 +217,6 @@ def compare(
     for sentence in conclude(curves):
         typer.echo(sentence)
     if html is not None:
-        from ddlcn.utils.files import write_whole
         from ddlcn.web.comparison import render_comparison
 
         page = render_comparison(curves, str(source), len(data), len(data.class_names), draws)

@@ -72,10 +72,11 @@ def explain(
     """
     from ddlcn.classifier import load_model
     from ddlcn.report.templating import check_pages
-    from ddlcn.utils.files import write_whole
+    from ddlcn.utils.files import check_writable, write_whole
     from ddlcn.web.explanation import render_explanation
 
     check_pages()
+    check_writable(output, make_folder=True)
     write_whole(output, render_explanation(load_model(model), image, str(image)), make_folder=True)
     typer.echo(f"wrote {output}")
 
@@ -94,13 +95,14 @@ def evaluate(
     from ddlcn.classifier import load_model
     from ddlcn.datasets.labelled import load_labelled
     from ddlcn.report.templating import check_pages
-    from ddlcn.utils.files import write_whole
+    from ddlcn.utils.files import check_writable, write_whole
     from ddlcn.utils.progress import say
     from ddlcn.web.evaluation import render_evaluation
     from ddlcn.workflows.evaluate import evaluate as evaluate_model
 
     if html is not None:
         check_pages()
+        check_writable(html, make_folder=True)
     loaded, data = load_model(model), load_labelled(source)
     evaluation = evaluate_model(loaded, data.paths, data.labels, data.skipped, sys.stderr.isatty())
     for failure in evaluation.unreadable:

@@ -5,6 +5,7 @@ Every file that ddlcn writes for keeps goes through here.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -32,6 +33,21 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str, make_folder:
     """
     with open_whole(path, make_folder) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def check_writable(path: str | os.PathLike[str], make_folder: bool = False) -> None:
+    """Raise OSError now, not after long work, if `write_whole` could not write this file; the message names it."""
+    if os.path.isdir(path):
+        raise _about(path, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    if os.path.exists(path) and not os.path.isfile(path):
+        return  # a pipe or /dev/null
+    goal = Path(os.path.realpath(path))
+    trial = goal.with_name(f".{goal.name[:40]}.{secrets.token_hex(8)}.try")
+    try:
+        write_whole(trial, b"", make_folder)
+        trial.unlink()
+    except OSError as error:
+        raise _about(path, error) from error
 
 
 @contextmanager
@@ -63,7 +79,11 @@ def open_whole(path: str | os.PathLike[str], make_folder: bool = False) -> Itera
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        if error.errno is None:
-            raise OSError(f"cannot write {os.fspath(path)}: {error}") from error
-        # The same class of error, about the file that was asked for and not the temporary one.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise _about(path, error) from error
+
+
+def _about(path: str | os.PathLike[str], error: OSError) -> OSError:
+    """The same class of error, about the file that was asked for and not a temporary one."""
+    if error.errno is None:
+        return OSError(f"cannot write {os.fspath(path)}: {error}")
+    return OSError(error.errno, error.strerror, os.fspath(path))
