@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +87,15 @@ def chromium() -> str:
             pytest.fail("DDLCN_REQUIRE_BROWSER=1, but there is no chromium: apt-get install chromium")
         pytest.skip("no chromium here")
     return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium) -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from ddlcn.images.copies import add_copies, count_copies
 from ddlcn.inspection.explanation import Explanation, explain
 from ddlcn.inspection.patches import TrainingPatches, check_patches, collect_patches
 from ddlcn.joint import UNWATCHED, check_joint, choose_strength, train_jointly
-from ddlcn.learning import Seeds, TrainingImages
+from ddlcn.learning import Seed, Seeds, TrainingImages
 from ddlcn.persistence.model_file import ModelParts, read_model, write_model
 from ddlcn.presets import get_preset
 from ddlcn.svm import Calibrator, FeatureRows, KeptFeatures, LinearSVM, SVMConfig, Training, pick_class, train
@@ -162,15 +162,8 @@ class DDLCNClassifier(ClassifierMixin, DDLCNEncoder):  # type: ignore[misc]
         self.card_: dict[str, Any] = {"images_per_class": np.bincount(labels).tolist(), **chosen}
         return self
 
-    def fit_svm(
-        self,
-        rows: FeatureRows,
-        labels: NDArray[np.intp],
-        seed: np.random.SeedSequence,
-        svm: LinearSVM | None = None,
-    ) -> Training:
-        """The SVM, if it is not given, and what its probabilities need, from features and class indices of all images
-        and copies."""
+    def fit_svm(self, rows: FeatureRows, labels: Array, seed: Seed, svm: LinearSVM | None = None) -> Training:
+        """The SVM, unless it is given, and what its probabilities need, from features of all images and copies."""
         config = self._svm_config(labels)
         trained = train(rows, labels, config, self.n_jobs, svm)
         self.linear_svm_ = trained.svm

@@ -9,7 +9,7 @@ import pytest
 from ..conftest import run_server
 
 pytest.importorskip("fastapi")
-sync_api = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 # A drop is an event with files in it; made in the page, since there is no mouse that could carry one.
 _DROP = """async ([name, content]) => {
@@ -25,14 +25,6 @@ _DROP = """async ([name, content]) => {
 def server(digit_model):
     with run_server(digit_model) as (address, _):
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ddlcn.cli import basics, data, experiments, learning, looking
+from ddlcn.cli import basics, checking, data, experiments, learning, looking
 
 app = typer.Typer(
     help="Recognise images from a few labelled examples per class.",
@@ -39,6 +39,7 @@ def _root(
 
 app.command()(basics.demo)
 app.command()(basics.info)
+app.command()(checking.check)
 app.command()(learning.train)
 app.command()(learning.add)
 app.command()(looking.predict)

@@ -49,23 +49,31 @@ def plan_splits(
         if len(test) == 0:
             return [], f"no image was left to test beside {n_per_class} per class"
         return [Split(train, test)], f"all but {n_per_class} images per class held out"
-    classes, counts = count_groups(labels, groups)
-    # A class with a single picture (or copies of one) is learned from in every fold, and never tested.
-    alone = np.isin(labels, classes[counts < 2])
-    if (counts < 2).all():
-        return [], "no image could be held out: every class has a single picture"
     one_only = one_only or len(labels) > MAX_CROSS_VALIDATED
-    n_folds = min(HELD_OUT if one_only else N_FOLDS, int(counts[counts >= 2].min()))
-    always, several = np.flatnonzero(alone), np.flatnonzero(~alone)
-    folds = split_folds(several, labels, groups, n_folds, seed)
-    splits = []
-    for fold in folds:
-        near = np.isin(groups[always], groups[fold.test])  # a near-duplicate of another class
-        splits.append(Split(np.sort(np.concatenate([fold.train, always[~near]])), fold.test))
-    untested = f"; {(counts < 2).sum()} classes with a single picture not tested" if alone.any() else ""
+    splits, n_alone = cover_folds(labels, groups, HELD_OUT if one_only else N_FOLDS, seed)
+    if not splits:
+        return [], "no image could be held out: every class has a single picture"
+    untested = f"; {n_alone} classes with a single picture not tested" if n_alone else ""
     if one_only:
         return splits[:1], f"{len(splits[0].test)} of {len(labels)} images held out{untested}"
-    return splits, f"{n_folds}-fold cross-validation{untested}"
+    return splits, f"{len(splits)}-fold cross-validation{untested}"
+
+
+def cover_folds(labels: Array, groups: NDArray[np.intp], n_folds: int, seed: int) -> tuple[list[Split], int]:
+    """Folds that test every image once, at most so many, and the number of classes that are never tested.
+
+    Those have a single picture, or copies of one: it is learned from in every fold.
+    """
+    classes, counts = count_groups(labels, groups)
+    is_alone = np.isin(labels, classes[counts < 2])
+    if is_alone.all():
+        return [], len(classes)
+    always, several = np.flatnonzero(is_alone), np.flatnonzero(~is_alone)
+    splits = []
+    for fold in split_folds(several, labels, groups, min(n_folds, int(counts[counts >= 2].min())), seed):
+        near = np.isin(groups[always], groups[fold.test])  # a near-duplicate of another class
+        splits.append(Split(np.sort(np.concatenate([fold.train, always[~near]])), fold.test))
+    return splits, int((counts < 2).sum())
 
 
 def split_folds(

@@ -1,6 +1,6 @@
 """Image features in, the weights of a linear SVM and probabilities out (docs/method.md, "Classifier")."""
 
-from ddlcn.svm.calibration import Calibration, Calibrator
+from ddlcn.svm.calibration import Calibration, Calibrator, find_temperature
 from ddlcn.svm.decisions import decide_by_dual, pick_class, to_logits
 from ddlcn.svm.feature_rows import BYTES_PER_NONZERO, FeatureRows, KeptFeatures
 from ddlcn.svm.gram import gram_matrix, stream_gram
@@ -17,6 +17,7 @@ __all__ = [
     "SVMConfig",
     "Training",
     "decide_by_dual",
+    "find_temperature",
     "fit_dual",
     "fit_pairs",
     "fit_svm",

@@ -127,16 +127,22 @@ def calibrate(problem: FoldProblem, n_jobs: int | None) -> Calibration:
             dual = fit_dual(inside, y[train], n_classes, C, weights, n_jobs)
             decisions[test] = decide_by_dual(across, dual)
 
+    temperature = find_temperature(to_logits(decisions), y)
+    likeliest = _to_probabilities(decisions, temperature).max(axis=1)
+    return Calibration(temperature, float(np.quantile(likeliest, REJECTED)))
+
+
+def find_temperature(logits: Array, y: NDArray[np.intp]) -> float:
+    """The temperature that makes the classes (n,) of held-out images most likely, from their logits (n, classes)."""
+
     def loss(log_temperature: float) -> float:
-        likelihood = special.log_softmax(np.exp(log_temperature) * to_logits(decisions), axis=1)
+        likelihood = special.log_softmax(np.exp(log_temperature) * logits, axis=1)
         prior = 0.5 * ((log_temperature - np.log(USUAL_TEMPERATURE)) / LOG_SPREAD) ** 2
         return float(prior - likelihood[np.arange(len(y)), y].sum())
 
     # Between 1/100 and 1,000: beyond, the probabilities no longer differ from uniform or from certain.
     found = optimize.minimize_scalar(loss, bounds=(np.log(0.01), np.log(1000.0)), method="bounded")
-    temperature = float(np.exp(found.x))
-    likeliest = _to_probabilities(decisions, temperature).max(axis=1)
-    return Calibration(temperature, float(np.quantile(likeliest, REJECTED)))
+    return float(np.exp(found.x))
 
 
 def _to_probabilities(decisions: Array, temperature: float) -> Array:

@@ -72,6 +72,25 @@ def prepare_model(preset: str, n_layers: int | None, features: str, **changes: A
     return model
 
 
+def choose_for(
+    model: DDLCNClassifier, items: Sequence[NamedImage], labels: Array, groups: NDArray[np.intp]
+) -> tuple[str, str]:
+    """The name of the recipe, of those of a model, that suits some images (of near-duplicates one), and why."""
+    one = np.sort(np.unique(groups, return_index=True)[1])
+    classes, indices = np.unique(labels[one], return_inverse=True)
+    training = TrainingImages([items[i] for i in one.tolist()], indices, classes)
+    parameters = model.get_params(deep=False)
+    choice = choose_recipe(model.recipes, parameters, training, Seeds.spawn(model.random_state), model.n_jobs)
+    return choice.recipe.name, choice.why
+
+
+def take_recipe(model: DDLCNClassifier, name: str) -> DDLCNClassifier:
+    """The model with the settings of one recipe, not fitted."""
+    recipe = make_recipe(name, model.get_params(deep=False))
+    chosen: DDLCNClassifier = clone(model).set_params(recipes=(), **recipe.parameters)
+    return chosen
+
+
 @dataclass
 class Training:
     """One training: pictures, settings, where it is written.
@@ -208,19 +227,12 @@ class Training:
         """The model with the recipe that suits some images, of near-duplicates one, and why; itself if it has none."""
         if not model.recipes:
             return model, ""
-        pool = np.sort(pool[np.unique(self.groups[pool], return_index=True)[1]])
-        classes, labels = np.unique(self.labels[pool], return_inverse=True)
 
         def choose() -> list[str]:
-            training = TrainingImages(self._take(pool), labels, classes)
-            parameters = model.get_params(deep=False)
-            choice = choose_recipe(model.recipes, parameters, training, Seeds.spawn(model.random_state), model.n_jobs)
-            return [choice.recipe.name, choice.why]
+            return list(choose_for(model, self._take(pool), self.labels[pool], self.groups[pool]))
 
         name, why = choose() if checkpoint is None else checkpoint.recall(part, choose)
-        recipe = make_recipe(name, model.get_params(deep=False))
-        chosen: DDLCNClassifier = clone(model).set_params(recipes=(), **recipe.parameters)
-        return chosen, why
+        return take_recipe(model, name), why
 
     def _tune(self, model: DDLCNClassifier, splits: list[Split], checkpoint: Checkpoint) -> DDLCNClassifier:
         """The model with the best settings on folds of training images."""

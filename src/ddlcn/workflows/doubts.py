@@ -1,0 +1,140 @@
+"""Pictures that are probably in the wrong folder: what models that did not learn from them make of them.
+
+Every picture is held out once. A model says how likely it is of each class; a class is a candidate where that is at
+least what its own pictures have in the mean, and a picture whose likeliest candidate is not its own class is in doubt
+(confident learning: Northcutt, Jiang and Chuang 2021). So a class that is hard to recognise does not drown the list,
+and one that is easy does not hide in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import clone
+
+from ddlcn.classifier import DDLCNClassifier
+from ddlcn.descriptors import keep_descriptors, keep_pixels
+from ddlcn.model_selection.splits import N_FOLDS, Split, cover_folds
+from ddlcn.svm import find_temperature, to_logits
+from ddlcn.utils.progress import track
+from ddlcn.workflows.train import choose_for, take_recipe
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A picture that looks like another class than its own.
+
+    Attributes
+    ----------
+    index : int
+        Of the picture.
+    looks_like : label
+    probability, own_probability : float
+        Of that class, and of its own.
+    """
+
+    index: int
+    looks_like: Any
+    probability: float
+    own_probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What was said about every picture while it was held out.
+
+    Attributes
+    ----------
+    classes : ndarray (n_classes,)
+    labels : ndarray (n,)
+    probabilities : ndarray (n, n_classes)
+        Rows of NaN where nothing could be said: the only picture of a class.
+    """
+
+    classes: Array
+    labels: Array
+    probabilities: Array
+
+    def list_doubts(self) -> list[Doubt]:
+        """Pictures in doubt, the surest first."""
+        y = np.searchsorted(self.classes, self.labels)
+        known = np.flatnonzero(np.isfinite(self.probabilities).all(axis=1))
+        p = self.probabilities[known]
+        own = p[np.arange(len(known)), y[known]]
+        usual = np.full(len(self.classes), np.inf)
+        for c in np.unique(y[known]):
+            usual[c] = own[y[known] == c].mean()
+        likeliest = np.where(p >= usual, p, -np.inf).argmax(axis=1)
+        is_candidate = (p >= usual).any(axis=1) & (likeliest != y[known])
+        margins = self.margins[known]
+        order = [i for i in np.argsort(margins, kind="stable").tolist() if is_candidate[i]]
+        return [
+            Doubt(int(known[i]), self.classes[likeliest[i]].item(), float(p[i, likeliest[i]]), float(own[i]))
+            for i in order
+        ]
+
+    @property
+    def margins(self) -> Array:
+        """How much likelier its own class is than the likeliest other, as a logarithm (n,); inf: nothing is known."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.maximum(self.probabilities, 1e-300))
+        rows, y = np.arange(len(self.labels)), np.searchsorted(self.classes, self.labels)
+        own = logs[rows, y]
+        others = logs.copy()
+        others[rows, y] = -np.inf
+        return np.asarray(np.where(np.isfinite(own), own - others.max(axis=1), np.inf))
+
+
+def hold_out_all(
+    model: DDLCNClassifier,
+    paths: Sequence[Any],
+    labels: Array,
+    groups: NDArray[np.intp],
+    say: Callable[[str], None] = lambda _: None,
+    show: bool = False,
+) -> HeldOut:
+    """Learn from two thirds of the pictures, ask about the others, three times.
+
+    Parameters
+    ----------
+    model : DDLCNClassifier
+        Not fitted; one with recipes takes the one that suits these pictures.
+    paths : sequence of n images; labels, groups : ndarrays (n,)
+        Images of one group (near-duplicates) are never on both sides.
+    say : function of a line of text
+    show : bool
+        Whether to show progress.
+    """
+    items = keep_descriptors(paths)
+    if model.recipes:
+        name, why = choose_for(model, items, labels, groups)
+        say(f"chosen: {why}")
+        model = take_recipe(model, name)
+    if model.copies or len(model.configure().branches) > 1:
+        keep_pixels(items)
+    splits, _ = cover_folds(labels, groups, N_FOLDS, int(model.random_state))
+    classes = np.unique(labels)
+    logits = np.full((len(labels), len(classes)), np.nan)
+
+    def ask(split: Split) -> None:
+        fitted = clone(model).set_params(verbose=0)
+        fitted.fit([items[i] for i in split.train.tolist()], labels[split.train])
+        decisions = to_logits(fitted.decision_function([items[i] for i in split.test.tolist()]))
+        of_all = np.full((len(split.test), len(classes)), decisions.min() - 1.0)  # a class that it could not learn
+        of_all[:, np.searchsorted(classes, fitted.classes_)] = decisions
+        logits[split.test] = of_all
+
+    for split in track(splits, len(splits), "learning from two thirds, asking about the others", show):
+        ask(split)
+    known = np.isfinite(logits).all(axis=1)
+    if known.any():
+        temperature = find_temperature(logits[known], np.searchsorted(classes, labels[known]))
+        logits[known] = special.softmax(temperature * logits[known], axis=1)
+    return HeldOut(classes, labels, logits)
