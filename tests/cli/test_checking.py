@@ -39,6 +39,7 @@ def test_everything_is_told_and_nothing_is_touched(run, mixed, tmp_path):
     assert re.fullmatch(r"\d+ pictures, 4 classes", lines[0])
     assert any("left out" in line and "note.png" in line for line in lines)
     assert any("near-duplicates in different classes" in line and "twice.png" in line for line in lines)
+    assert any(re.fullmatch(r"\d+ pictures are probably in the wrong folder, \d+ more may be", line) for line in lines)
     doubtful = [line for line in lines if line.startswith("  ")]
     assert any("digit1/moved.png: in digit1" in line and "looks like digit0" in line for line in doubtful)
     assert any("digit2/moved.png: in digit2" in line and "looks like digit4" in line for line in doubtful)
@@ -53,7 +54,7 @@ def test_as_json_and_against_pictures_for_tests(run, mixed, digit_folder, tmp_pa
     result = run("check", mixed, "--preset", "fast", "--against", tmp_path / "tested", "--json")
     found = json.loads(result.stdout)
     assert found["classes"] == ["digit0", "digit1", "digit2", "digit4"]
-    assert {"path", "label", "looks_like", "probability", "own_probability"} == set(found["doubts"][0])
+    assert {"path", "label", "looks_like", "probability", "own_probability", "sure"} == set(found["doubts"][0])
     also = {a for a, _ in found["also_tested"]}
     assert str(mixed / "digit1/11.png") in also
     assert not any("digit2" in path for path in also)

@@ -27,9 +27,13 @@ def make(probabilities=PROBABILITIES, labels=LABELS):
     return HeldOut(np.array(["a", "b", "c"]), labels, probabilities)
 
 
-def test_only_what_is_as_likely_as_the_other_class_s_own_is_in_doubt():
+def test_sure_is_what_is_as_likely_as_the_other_class_s_own():
     doubts = make().list_doubts()
-    assert [(doubt.index, doubt.looks_like) for doubt in doubts] == [(2, "b"), (5, "a")]
+    assert [(doubt.index, doubt.looks_like, doubt.is_sure) for doubt in doubts] == [
+        (2, "b", True),
+        (5, "a", True),
+        (4, "a", False),
+    ]
     assert (doubts[0].probability, doubts[0].own_probability) == (0.9, 0.1)
 
 
@@ -42,7 +46,7 @@ def test_margins_are_those_of_the_likeliest_other_class():
 def test_the_order_of_the_pictures_does_not_matter():
     order = np.random.default_rng(0).permutation(7)
     doubts = make(PROBABILITIES[order], LABELS[order]).list_doubts()
-    assert {int(order[doubt.index]) for doubt in doubts} == {2, 5}
+    assert {int(order[doubt.index]) for doubt in doubts} == {2, 4, 5}
 
 
 def test_nobody_learns_from_what_he_is_asked_about(digit_folder, monkeypatch):

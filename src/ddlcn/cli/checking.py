@@ -59,7 +59,7 @@ def check(
             )
         for path, other in found.also_tested:
             typer.echo(f"also tested: {path} is a near-duplicate of {other}")
-        typer.echo(f"{len(found.doubts)} pictures are probably in the wrong folder")
+        typer.echo(found.summary)
         for doubt in found.doubts[:top]:
             typer.echo(
                 f"  {data.paths[doubt.index]}: in {data.labels[doubt.index]} ({100 * doubt.own_probability:.0f} %), "

@@ -27,7 +27,7 @@ class Check:
     ----------
     data : ImageFolder
     doubts : list of Doubt
-        Pictures that are probably in the wrong folder, the surest first.
+        Pictures that look rather like another class, the surest first.
     shortcuts : list of Shortcut
     also_tested : list of (Path, Path)
         A picture, and a near-duplicate of it among the pictures for tests.
@@ -40,6 +40,12 @@ class Check:
     shortcuts: list[Shortcut]
     also_tested: list[tuple[Path, Path]]
     remarks: list[str]
+
+    @property
+    def summary(self) -> str:
+        """How many pictures are in doubt, in words."""
+        n_sure = sum(doubt.is_sure for doubt in self.doubts)
+        return f"{n_sure} pictures are probably in the wrong folder, {len(self.doubts) - n_sure} more may be"
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as dictionaries and lists."""
@@ -54,6 +60,7 @@ class Check:
                     "looks_like": str(doubt.looks_like),
                     "probability": round(doubt.probability, 4),
                     "own_probability": round(doubt.own_probability, 4),
+                    "sure": doubt.is_sure,
                 }
                 for doubt in self.doubts
             ],

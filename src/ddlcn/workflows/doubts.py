@@ -1,9 +1,8 @@
 """Pictures that are probably in the wrong folder: what models that did not learn from them make of them.
 
-Every picture is held out once. A model says how likely it is of each class; a class is a candidate where that is at
-least what its own pictures have in the mean, and a picture whose likeliest candidate is not its own class is in doubt
-(confident learning: Northcutt, Jiang and Chuang 2021). So a class that is hard to recognise does not drown the list,
-and one that is easy does not hide in it.
+Every picture is held out once, and a model says how likely it is of each class. In doubt is what looks rather like
+another class; the first are those whose own class is least likely beside that. Surely in doubt is what is as likely of
+the other class as that class's own pictures are in the mean (confident learning: Northcutt, Jiang and Chuang 2021).
 """
 
 from __future__ import annotations
@@ -38,12 +37,15 @@ class Doubt:
     looks_like : label
     probability, own_probability : float
         Of that class, and of its own.
+    is_sure : bool
+        Whether it is as likely of that class as the pictures of that class are in the mean.
     """
 
     index: int
     looks_like: Any
     probability: float
     own_probability: float
+    is_sure: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +65,17 @@ class HeldOut:
     probabilities: Array
 
     def list_doubts(self) -> list[Doubt]:
-        """Pictures in doubt, the surest first."""
-        y = np.searchsorted(self.classes, self.labels)
-        known = np.flatnonzero(np.isfinite(self.probabilities).all(axis=1))
-        p = self.probabilities[known]
-        own = p[np.arange(len(known)), y[known]]
+        """Pictures that look rather like another class, the surest first."""
+        p, y = self.probabilities, np.searchsorted(self.classes, self.labels)
+        own, likeliest = p[np.arange(len(y)), y], p.argmax(axis=1)
+        known = np.isfinite(own)
         usual = np.full(len(self.classes), np.inf)
         for c in np.unique(y[known]):
-            usual[c] = own[y[known] == c].mean()
-        likeliest = np.where(p >= usual, p, -np.inf).argmax(axis=1)
-        is_candidate = (p >= usual).any(axis=1) & (likeliest != y[known])
-        margins = self.margins[known]
-        order = [i for i in np.argsort(margins, kind="stable").tolist() if is_candidate[i]]
+            usual[c] = own[known & (y == c)].mean()
+        order = [i for i in np.argsort(self.margins, kind="stable").tolist() if known[i] and likeliest[i] != y[i]]
         return [
-            Doubt(int(known[i]), self.classes[likeliest[i]].item(), float(p[i, likeliest[i]]), float(own[i]))
-            for i in order
+            Doubt(i, self.classes[c].item(), float(p[i, c]), float(own[i]), bool(p[i, c] >= usual[c]))
+            for i, c in ((i, likeliest[i]) for i in order)
         ]
 
     @property
