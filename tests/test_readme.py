@@ -45,10 +45,10 @@ def test_the_example_on_a_folder(tmp_path, monkeypatch, capsys):
 
 def test_the_journey_on_a_folder(tmp_path, monkeypatch, capsys):
     """Every command of the shell's journey, in its order, on real pictures; the server answers while it runs."""
-    (journey,) = re.findall(r"```console\n(\$ ddlcn train.*?)```", README, re.DOTALL)
+    (journey,) = re.findall(r"```console\n(\$ ddlcn check.*?)```", README, re.DOTALL)
     commands = [shlex.split(line[2:], comments=True) for line in journey.splitlines()]
     assert [command[1] for command in commands] == [
-        *("train", "info", "predict", "predict", "explain", "evaluate", "compare", "add", "serve"),
+        *("check", "train", "info", "predict", "predict", "explain", "evaluate", "compare", "add", "serve"),
     ]
     write_photos(tmp_path)
     digits = load_digits()
@@ -70,12 +70,14 @@ def test_the_journey_on_a_folder(tmp_path, monkeypatch, capsys):
         result = CliRunner().invoke(cli.app, command[1:])
         assert result.exit_code == 0, (command, result.output)
         said[command[1]] = said.get(command[1], "") + result.stdout
+    assert "probably in the wrong folder" in said["check"]
     assert "3-fold cross-validation" in said["train"]
     assert "patches of training images" in said["info"]
     assert said["predict"].startswith(f"{Path('new/a.png')}: digit1 ")
     assert "accuracy: " in said["evaluate"]
     assert "images per class" in said["compare"]
     assert "new classes: digit3" in said["add"]
+    assert "Check" in (tmp_path / "check.html").read_text()
     for page in ("why.html", "page.html", "compare.html"):
         assert (tmp_path / page).stat().st_size > 10_000
 
