@@ -278,7 +278,8 @@ def choose(
     on = f"on {len(outside)} held-out training images: {'; '.join(found)}"
     if best.config is None or not is_surely_better(best_right, reference):
         return Choice(None, f"frozen dictionaries, joint training was not clearly ahead {on}")
-    return best._replace(why=f"joint training, {best.config.epochs} epochs, mu {best.config.mu:g}, ahead {on}")
+    kept = ", the SVM as it was trained" if best.keeps_svm else ""
+    return best._replace(why=f"joint training, {best.config.epochs} epochs, mu {best.config.mu:g}{kept}, ahead {on}")
 
 
 def _percent(right: NDArray[np.bool_]) -> str:
