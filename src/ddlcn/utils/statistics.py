@@ -19,8 +19,8 @@ def half_interval(sd: float | None, n: int) -> float:
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * sd / sqrt(n))
 
 
-def is_surely_better(right: NDArray[Any], reference: NDArray[Any]) -> bool:
-    """Whether more images (n,) are recognised than by another method, by more than chance would have it (5 %).
+def is_surely_better(right: NDArray[Any], reference: NDArray[Any], confidence: float = CONFIDENCE) -> bool:
+    """Whether more images (n,) are recognised than by another method, by more than chance would have it.
 
     A one-sided sign test over the images that only one of the two recognises: with a handful of images, being ahead by
     one or two says nothing.
@@ -28,4 +28,4 @@ def is_surely_better(right: NDArray[Any], reference: NDArray[Any]) -> bool:
     from scipy.stats import binom
 
     gained, lost = int((right & ~reference).sum()), int((reference & ~right).sum())
-    return gained > lost and bool(binom.sf(gained - 1, gained + lost, 0.5) < 1 - CONFIDENCE)
+    return gained > lost and bool(binom.sf(gained - 1, gained + lost, 0.5) < 1 - confidence)
