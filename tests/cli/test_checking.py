@@ -61,6 +61,17 @@ def test_as_json_and_against_pictures_for_tests(run, mixed, digit_folder, tmp_pa
     assert [path for path, _ in found["left_out"]] == [str(mixed / "digit0/note.png")]
 
 
+def test_too_little_to_check_is_one_sentence(run, digit_folder, tmp_path):
+    shutil.copytree(digit_folder / "digit1", tmp_path / "one/digit1")
+    result = run("check", tmp_path / "one")
+    assert isinstance(result.exception, ValueError)
+    assert "one class only" in str(result.exception)
+    for name in ("digit0", "digit1", "digit2"):
+        (tmp_path / "single" / name).mkdir(parents=True)
+        shutil.copy(digit_folder / name / "10.png", tmp_path / "single" / name)
+    assert "every class has a single picture: nothing can be said" in run("check", tmp_path / "single").stdout
+
+
 def test_a_name_is_picked_without_a_script(run, mixed, tmp_path, browser):
     run("check", mixed, "--preset", "fast", "--html", tmp_path / "check.html")
     page = browser.new_page()

@@ -48,6 +48,13 @@ def test_a_handful_of_pictures_says_nothing(tmp_path):
     assert find_shortcuts(paths[10:25], LABELS[10:25], np.arange(15), 1) == []
 
 
+@pytest.mark.filterwarnings("error")
+def test_small_classes_neither_warn_nor_fail(tmp_path):
+    paths = save_all(tmp_path)
+    assert find_shortcuts(paths, np.r_[LABELS[:43], ["d", "d"]], np.arange(45), 1) == []
+    assert find_shortcuts(paths, np.arange(45) // 2, np.arange(45), 1) == []
+
+
 def test_properties_of_a_file(tmp_path):
     found = describe_file(save_all(tmp_path)[0])
     assert (found["width in pixels"], found["height in pixels"], found["width against height"]) == (40, 32, 1.25)

@@ -6,6 +6,7 @@ pictures that were taken in another way.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,10 +59,10 @@ def find_shortcuts(
     paths : sequence of n picture files; labels, groups : ndarrays (n,)
         Pictures of one group (near-duplicates) are never on both sides.
     """
-    if len(paths) < FEWEST:
+    y = np.unique(labels, return_inverse=True)[1]
+    if len(paths) < FEWEST or np.bincount(y).max() < N_FOLDS:
         return []
     described = list(map_threads(describe_file, paths, n_jobs))
-    y = np.unique(labels, return_inverse=True)[1]
     guessed = float(np.bincount(y).max() / len(y))
     found = []
     for name in described[0]:
@@ -117,6 +118,9 @@ def _count_recognised(values: Sequence[float | str], y: NDArray[np.intp], groups
     tree = DecisionTreeClassifier(max_leaf_nodes=max(2, 2 * n_classes), min_samples_leaf=2, random_state=0)
     n_right = 0
     folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=0)
-    for train, test in folds.split(column, y, groups):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer pictures than folds
+        splits = list(folds.split(column, y, groups))
+    for train, test in splits:
         n_right += int((tree.fit(column[train], y[train]).predict(column[test]) == y[test]).sum())
     return n_right

@@ -31,6 +31,8 @@ class Check:
     shortcuts : list of Shortcut
     also_tested : list of (Path, Path)
         A picture, and a near-duplicate of it among the pictures for tests.
+    n_asked : int
+        Pictures that a model was asked about; not the only one of a class.
     remarks : list of str
         On near-duplicates, sizes of classes and of pictures.
     """
@@ -39,12 +41,15 @@ class Check:
     doubts: list[Doubt]
     shortcuts: list[Shortcut]
     also_tested: list[tuple[Path, Path]]
+    n_asked: int
     remarks: list[str]
 
     @property
     def summary(self) -> str:
         """How many pictures are in doubt, in words."""
         n_sure = sum(doubt.is_sure for doubt in self.doubts)
+        if not self.n_asked:
+            return "every class has a single picture: nothing can be said about wrong folders"
         return f"{n_sure} pictures are probably in the wrong folder, {len(self.doubts) - n_sure} more may be"
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +101,8 @@ def check(
     shortcuts = find_shortcuts(data.paths, data.labels, groups, model.n_jobs)
     held_out = hold_out_all(model, data.paths, data.labels, groups, say, show)
     also_tested = [] if tested is None else find_across(data, tested)
-    return Check(data, held_out.list_doubts(), shortcuts, also_tested, remarks)
+    n_asked = int(np.isfinite(held_out.margins).sum())
+    return Check(data, held_out.list_doubts(), shortcuts, also_tested, n_asked, remarks)
 
 
 def find_across(data: ImageFolder, tested: ImageFolder) -> list[tuple[Path, Path]]:

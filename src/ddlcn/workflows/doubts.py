@@ -20,6 +20,7 @@ from ddlcn.classifier import DDLCNClassifier
 from ddlcn.descriptors import keep_descriptors, keep_pixels
 from ddlcn.model_selection.splits import N_FOLDS, Split, cover_folds
 from ddlcn.svm import find_temperature, to_logits
+from ddlcn.utils.labels import check_labels
 from ddlcn.utils.progress import track
 from ddlcn.workflows.train import choose_for, take_recipe
 
@@ -110,7 +111,7 @@ def hold_out_all(
     show : bool
         Whether to show progress.
     """
-    items = keep_descriptors(paths)
+    items, classes = keep_descriptors(paths), check_labels(labels, len(paths))[0]
     if model.recipes:
         name, why = choose_for(model, items, labels, groups)
         say(f"chosen: {why}")
@@ -118,7 +119,6 @@ def hold_out_all(
     if model.copies or len(model.configure().branches) > 1:
         keep_pixels(items)
     splits, _ = cover_folds(labels, groups, N_FOLDS, int(model.random_state))
-    classes = np.unique(labels)
     logits = np.full((len(labels), len(classes)), np.nan)
 
     def ask(split: Split) -> None:
