@@ -14,19 +14,6 @@ METHODS = [KSVD, DKSVD, LCKSVD1, LCKSVD2]
 SMALL = {"atoms_per_class": 4, "n_nonzero": 4, "max_iter": 5, "init_iter": 5, "random_state": 0}
 
 
-@pytest.fixture(scope="module")
-def faces():
-    """Three classes of vectors (20 each), each of mixtures of two of its own, and new ones of the same."""
-    rng = np.random.default_rng(0)
-    planes = rng.normal(size=(3, 2, 20))
-    y = np.repeat([0, 1, 2], 20)
-
-    def draw():
-        return np.concatenate([rng.random((20, 2)) @ plane for plane in planes]) + 0.1 * rng.normal(size=(60, 20))
-
-    return normalize(draw()), y, draw()
-
-
 @pytest.fixture
 def sparse():
     """Items made of 3 of 16 atoms, in 20 dimensions, and a dictionary to start from."""
